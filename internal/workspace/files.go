@@ -85,6 +85,7 @@ type Files interface {
 	Scoped
 	Projects
 	Guarded
+	Repositories
 	// Stat describes what a path names.
 	Stat(ctx context.Context, p Path) (Info, error)
 	// List returns entries of a folder.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -52,6 +53,40 @@ func TestGuardedFilesInAConfinedFolder(t *testing.T) {
 		fixture.Use(workspace.Workspace{Files: confined(t, fixture.Dir)})
 		return fixture
 	})
+}
+
+func TestChangesInAConfinedFolder(t *testing.T) {
+	workspacetest.Changes(t, func(t *testing.T) *workspacetest.Fixture {
+		fixture := &workspacetest.Fixture{Dir: t.TempDir()}
+		fixture.Use(workspace.Workspace{Files: confined(t, fixture.Dir)})
+		return fixture
+	})
+}
+
+// TestNoChangesAreToldFromOutsideOfAConfinedFolder: a repository above the folder, and one
+// that a file in the folder names, are outside.
+func TestNoChangesAreToldFromOutsideOfAConfinedFolder(t *testing.T) {
+	dir, outside := confinedTree(t)
+	for _, args := range [][]string{{"init", "-q", outside}, {"init", "-q", filepath.Dir(outside)}} {
+		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+			t.Skipf("git: %v, %s", err, out)
+		}
+	}
+	files, ctx := confined(t, dir), t.Context()
+	if found, err := files.Changes(ctx, workspace.ChangesRequest{Dir: dir}); err != nil || len(found.Files) > 0 {
+		t.Errorf("of the repository above: %+v, %v", found, err)
+	}
+	for _, path := range []string{outside, dir + "/out", filepath.Dir(outside)} {
+		if found, err := files.Changes(ctx, workspace.ChangesRequest{Dir: path}); !errors.Is(err, fs.ErrPermission) || len(found.Files) > 0 {
+			t.Errorf("%s: %+v, %v", path, found, err)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(dir, ".git"), []byte("gitdir: "+outside+"/.git\n"), 0o600))
+	if found, err := files.Changes(ctx, workspace.ChangesRequest{Dir: dir}); !errors.Is(err, fs.ErrPermission) || len(found.Files) > 0 {
+		t.Errorf("of a repository elsewhere: %+v, %v", found, err)
+	}
+	_ = os.RemoveAll(filepath.Join(outside, ".git"))
+	checkOutside(t, outside)
 }
 
 // TestNoSurveyLeavesAConfinedFolder: neither a look nor a change.

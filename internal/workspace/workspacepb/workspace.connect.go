@@ -114,6 +114,9 @@ const (
 	// WorkspaceServiceShowLargeProcedure is the fully-qualified name of the WorkspaceService's
 	// ShowLarge RPC.
 	WorkspaceServiceShowLargeProcedure = "/abide.workspace.v1.WorkspaceService/ShowLarge"
+	// WorkspaceServiceChangesProcedure is the fully-qualified name of the WorkspaceService's Changes
+	// RPC.
+	WorkspaceServiceChangesProcedure = "/abide.workspace.v1.WorkspaceService/Changes"
 )
 
 // WorkspaceServiceClient is a client for the abide.workspace.v1.WorkspaceService service.
@@ -168,6 +171,8 @@ type WorkspaceServiceClient interface {
 	// Show for large files: the first message is the answer with the beginning of the
 	// content and its length, and the others are the rest of the content.
 	ShowLarge(context.Context, *ShowRequest) (*connect.ServerStreamForClient[ShowResponse], error)
+	// What git knows about files. Nothing that a repository's configuration names is run.
+	Changes(context.Context, *ChangesRequest) (*ChangesResponse, error)
 }
 
 // NewWorkspaceServiceClient constructs a client for the abide.workspace.v1.WorkspaceService
@@ -411,6 +416,13 @@ func NewWorkspaceServiceClient(httpClient connect.HTTPClient, baseURL string, op
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		changes: connect.NewClient[ChangesRequest, ChangesResponse](
+			httpClient,
+			baseURL+WorkspaceServiceChangesProcedure,
+			connect.WithSchema(workspaceServiceMethods.ByName("Changes")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -450,6 +462,7 @@ type workspaceServiceClient struct {
 	survey    *connect.Client[SurveyRequest, SurveyResponse]
 	restore   *connect.Client[RestoreRequest, RestoreResponse]
 	showLarge *connect.Client[ShowRequest, ShowResponse]
+	changes   *connect.Client[ChangesRequest, ChangesResponse]
 }
 
 // Stat calls abide.workspace.v1.WorkspaceService.Stat.
@@ -742,6 +755,15 @@ func (c *workspaceServiceClient) ShowLarge(ctx context.Context, req *ShowRequest
 	return c.showLarge.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// Changes calls abide.workspace.v1.WorkspaceService.Changes.
+func (c *workspaceServiceClient) Changes(ctx context.Context, req *ChangesRequest) (*ChangesResponse, error) {
+	response, err := c.changes.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // WorkspaceServiceHandler is an implementation of the abide.workspace.v1.WorkspaceService service.
 type WorkspaceServiceHandler interface {
 	// Files.
@@ -794,6 +816,8 @@ type WorkspaceServiceHandler interface {
 	// Show for large files: the first message is the answer with the beginning of the
 	// content and its length, and the others are the rest of the content.
 	ShowLarge(context.Context, *ShowRequest, *connect.ServerStream[ShowResponse]) error
+	// What git knows about files. Nothing that a repository's configuration names is run.
+	Changes(context.Context, *ChangesRequest) (*ChangesResponse, error)
 }
 
 // NewWorkspaceServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -1033,6 +1057,13 @@ func NewWorkspaceServiceHandler(svc WorkspaceServiceHandler, opts ...connect.Han
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	workspaceServiceChangesHandler := connect.NewUnaryHandlerSimple(
+		WorkspaceServiceChangesProcedure,
+		svc.Changes,
+		connect.WithSchema(workspaceServiceMethods.ByName("Changes")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/abide.workspace.v1.WorkspaceService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case WorkspaceServiceStatProcedure:
@@ -1103,6 +1134,8 @@ func NewWorkspaceServiceHandler(svc WorkspaceServiceHandler, opts ...connect.Han
 			workspaceServiceRestoreHandler.ServeHTTP(w, r)
 		case WorkspaceServiceShowLargeProcedure:
 			workspaceServiceShowLargeHandler.ServeHTTP(w, r)
+		case WorkspaceServiceChangesProcedure:
+			workspaceServiceChangesHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -1246,4 +1279,8 @@ func (UnimplementedWorkspaceServiceHandler) Restore(context.Context, *RestoreReq
 
 func (UnimplementedWorkspaceServiceHandler) ShowLarge(context.Context, *ShowRequest, *connect.ServerStream[ShowResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.ShowLarge is not implemented"))
+}
+
+func (UnimplementedWorkspaceServiceHandler) Changes(context.Context, *ChangesRequest) (*ChangesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.Changes is not implemented"))
 }

@@ -5336,6 +5336,118 @@ func (*RestoreResponse) Descriptor() ([]byte, []int) {
 	return file_workspace_proto_rawDescGZIP(), []int{84}
 }
 
+type ChangesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Directory     []byte                 `protobuf:"bytes,1,opt,name=directory,proto3" json:"directory,omitempty"`
+	Branch        bool                   `protobuf:"varint,2,opt,name=branch,proto3" json:"branch,omitempty"` // since the default branch, instead of the last commit
+	IgnoreSpace   bool                   `protobuf:"varint,3,opt,name=ignore_space,json=ignoreSpace,proto3" json:"ignore_space,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangesRequest) Reset() {
+	*x = ChangesRequest{}
+	mi := &file_workspace_proto_msgTypes[85]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangesRequest) ProtoMessage() {}
+
+func (x *ChangesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[85]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangesRequest.ProtoReflect.Descriptor instead.
+func (*ChangesRequest) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{85}
+}
+
+func (x *ChangesRequest) GetDirectory() []byte {
+	if x != nil {
+		return x.Directory
+	}
+	return nil
+}
+
+func (x *ChangesRequest) GetBranch() bool {
+	if x != nil {
+		return x.Branch
+	}
+	return false
+}
+
+func (x *ChangesRequest) GetIgnoreSpace() bool {
+	if x != nil {
+		return x.IgnoreSpace
+	}
+	return false
+}
+
+type ChangesResponse struct {
+	state         protoimpl.MessageState  `protogen:"open.v1"`
+	Base          string                  `protobuf:"bytes,1,opt,name=base,proto3" json:"base,omitempty"` // the default branch
+	Files         []*ChangesResponse_File `protobuf:"bytes,2,rep,name=files,proto3" json:"files,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangesResponse) Reset() {
+	*x = ChangesResponse{}
+	mi := &file_workspace_proto_msgTypes[86]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangesResponse) ProtoMessage() {}
+
+func (x *ChangesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[86]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangesResponse.ProtoReflect.Descriptor instead.
+func (*ChangesResponse) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{86}
+}
+
+func (x *ChangesResponse) GetBase() string {
+	if x != nil {
+		return x.Base
+	}
+	return ""
+}
+
+func (x *ChangesResponse) GetFiles() []*ChangesResponse_File {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
 type WriteRawRequest_Begin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          *Path                  `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
@@ -5346,7 +5458,7 @@ type WriteRawRequest_Begin struct {
 
 func (x *WriteRawRequest_Begin) Reset() {
 	*x = WriteRawRequest_Begin{}
-	mi := &file_workspace_proto_msgTypes[85]
+	mi := &file_workspace_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5358,7 +5470,7 @@ func (x *WriteRawRequest_Begin) String() string {
 func (*WriteRawRequest_Begin) ProtoMessage() {}
 
 func (x *WriteRawRequest_Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[85]
+	mi := &file_workspace_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5396,7 +5508,7 @@ type WriteRawRequest_Commit struct {
 
 func (x *WriteRawRequest_Commit) Reset() {
 	*x = WriteRawRequest_Commit{}
-	mi := &file_workspace_proto_msgTypes[86]
+	mi := &file_workspace_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5408,7 +5520,7 @@ func (x *WriteRawRequest_Commit) String() string {
 func (*WriteRawRequest_Commit) ProtoMessage() {}
 
 func (x *WriteRawRequest_Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[86]
+	mi := &file_workspace_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5434,7 +5546,7 @@ type Scope_Allowance struct {
 
 func (x *Scope_Allowance) Reset() {
 	*x = Scope_Allowance{}
-	mi := &file_workspace_proto_msgTypes[87]
+	mi := &file_workspace_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5446,7 +5558,7 @@ func (x *Scope_Allowance) String() string {
 func (*Scope_Allowance) ProtoMessage() {}
 
 func (x *Scope_Allowance) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[87]
+	mi := &file_workspace_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5488,7 +5600,7 @@ type Scope_Denial struct {
 
 func (x *Scope_Denial) Reset() {
 	*x = Scope_Denial{}
-	mi := &file_workspace_proto_msgTypes[88]
+	mi := &file_workspace_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5500,7 +5612,7 @@ func (x *Scope_Denial) String() string {
 func (*Scope_Denial) ProtoMessage() {}
 
 func (x *Scope_Denial) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[88]
+	mi := &file_workspace_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5555,7 +5667,7 @@ type JudgeRequest_Question struct {
 
 func (x *JudgeRequest_Question) Reset() {
 	*x = JudgeRequest_Question{}
-	mi := &file_workspace_proto_msgTypes[89]
+	mi := &file_workspace_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5567,7 +5679,7 @@ func (x *JudgeRequest_Question) String() string {
 func (*JudgeRequest_Question) ProtoMessage() {}
 
 func (x *JudgeRequest_Question) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[89]
+	mi := &file_workspace_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5616,7 +5728,7 @@ type JudgeResponse_Judgement struct {
 
 func (x *JudgeResponse_Judgement) Reset() {
 	*x = JudgeResponse_Judgement{}
-	mi := &file_workspace_proto_msgTypes[90]
+	mi := &file_workspace_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5628,7 +5740,7 @@ func (x *JudgeResponse_Judgement) String() string {
 func (*JudgeResponse_Judgement) ProtoMessage() {}
 
 func (x *JudgeResponse_Judgement) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[90]
+	mi := &file_workspace_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5683,7 +5795,7 @@ type SearchResponse_Group struct {
 
 func (x *SearchResponse_Group) Reset() {
 	*x = SearchResponse_Group{}
-	mi := &file_workspace_proto_msgTypes[91]
+	mi := &file_workspace_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5695,7 +5807,7 @@ func (x *SearchResponse_Group) String() string {
 func (*SearchResponse_Group) ProtoMessage() {}
 
 func (x *SearchResponse_Group) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[91]
+	mi := &file_workspace_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5744,7 +5856,7 @@ type SearchResponse_Item struct {
 
 func (x *SearchResponse_Item) Reset() {
 	*x = SearchResponse_Item{}
-	mi := &file_workspace_proto_msgTypes[92]
+	mi := &file_workspace_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5756,7 +5868,7 @@ func (x *SearchResponse_Item) String() string {
 func (*SearchResponse_Item) ProtoMessage() {}
 
 func (x *SearchResponse_Item) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[92]
+	mi := &file_workspace_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5811,7 +5923,7 @@ type Process_Exit struct {
 
 func (x *Process_Exit) Reset() {
 	*x = Process_Exit{}
-	mi := &file_workspace_proto_msgTypes[93]
+	mi := &file_workspace_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5823,7 +5935,7 @@ func (x *Process_Exit) String() string {
 func (*Process_Exit) ProtoMessage() {}
 
 func (x *Process_Exit) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[93]
+	mi := &file_workspace_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5872,7 +5984,7 @@ type Process_Counts struct {
 
 func (x *Process_Counts) Reset() {
 	*x = Process_Counts{}
-	mi := &file_workspace_proto_msgTypes[94]
+	mi := &file_workspace_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5884,7 +5996,7 @@ func (x *Process_Counts) String() string {
 func (*Process_Counts) ProtoMessage() {}
 
 func (x *Process_Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[94]
+	mi := &file_workspace_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5940,7 +6052,7 @@ type OutputResponse_Run struct {
 
 func (x *OutputResponse_Run) Reset() {
 	*x = OutputResponse_Run{}
-	mi := &file_workspace_proto_msgTypes[95]
+	mi := &file_workspace_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5952,7 +6064,7 @@ func (x *OutputResponse_Run) String() string {
 func (*OutputResponse_Run) ProtoMessage() {}
 
 func (x *OutputResponse_Run) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[95]
+	mi := &file_workspace_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6008,7 +6120,7 @@ type ViewResponse_Truncation struct {
 
 func (x *ViewResponse_Truncation) Reset() {
 	*x = ViewResponse_Truncation{}
-	mi := &file_workspace_proto_msgTypes[96]
+	mi := &file_workspace_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6020,7 +6132,7 @@ func (x *ViewResponse_Truncation) String() string {
 func (*ViewResponse_Truncation) ProtoMessage() {}
 
 func (x *ViewResponse_Truncation) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[96]
+	mi := &file_workspace_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6074,7 +6186,7 @@ type ExecRequest_Attach struct {
 
 func (x *ExecRequest_Attach) Reset() {
 	*x = ExecRequest_Attach{}
-	mi := &file_workspace_proto_msgTypes[97]
+	mi := &file_workspace_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6086,7 +6198,7 @@ func (x *ExecRequest_Attach) String() string {
 func (*ExecRequest_Attach) ProtoMessage() {}
 
 func (x *ExecRequest_Attach) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[97]
+	mi := &file_workspace_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6126,7 +6238,7 @@ type ExecResponse_Begun struct {
 
 func (x *ExecResponse_Begun) Reset() {
 	*x = ExecResponse_Begun{}
-	mi := &file_workspace_proto_msgTypes[98]
+	mi := &file_workspace_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6138,7 +6250,7 @@ func (x *ExecResponse_Begun) String() string {
 func (*ExecResponse_Begun) ProtoMessage() {}
 
 func (x *ExecResponse_Begun) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[98]
+	mi := &file_workspace_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6180,7 +6292,7 @@ type ExecResponse_Output struct {
 
 func (x *ExecResponse_Output) Reset() {
 	*x = ExecResponse_Output{}
-	mi := &file_workspace_proto_msgTypes[99]
+	mi := &file_workspace_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6192,7 +6304,7 @@ func (x *ExecResponse_Output) String() string {
 func (*ExecResponse_Output) ProtoMessage() {}
 
 func (x *ExecResponse_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[99]
+	mi := &file_workspace_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6253,7 +6365,7 @@ type CollectRequest_Selection struct {
 
 func (x *CollectRequest_Selection) Reset() {
 	*x = CollectRequest_Selection{}
-	mi := &file_workspace_proto_msgTypes[100]
+	mi := &file_workspace_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6265,7 +6377,7 @@ func (x *CollectRequest_Selection) String() string {
 func (*CollectRequest_Selection) ProtoMessage() {}
 
 func (x *CollectRequest_Selection) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[100]
+	mi := &file_workspace_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6339,7 +6451,7 @@ type CollectResponse_Files struct {
 
 func (x *CollectResponse_Files) Reset() {
 	*x = CollectResponse_Files{}
-	mi := &file_workspace_proto_msgTypes[101]
+	mi := &file_workspace_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6351,7 +6463,7 @@ func (x *CollectResponse_Files) String() string {
 func (*CollectResponse_Files) ProtoMessage() {}
 
 func (x *CollectResponse_Files) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[101]
+	mi := &file_workspace_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6386,7 +6498,7 @@ type CollectResponse_File struct {
 
 func (x *CollectResponse_File) Reset() {
 	*x = CollectResponse_File{}
-	mi := &file_workspace_proto_msgTypes[102]
+	mi := &file_workspace_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6398,7 +6510,7 @@ func (x *CollectResponse_File) String() string {
 func (*CollectResponse_File) ProtoMessage() {}
 
 func (x *CollectResponse_File) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[102]
+	mi := &file_workspace_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6455,7 +6567,7 @@ type FileState_Mark struct {
 
 func (x *FileState_Mark) Reset() {
 	*x = FileState_Mark{}
-	mi := &file_workspace_proto_msgTypes[103]
+	mi := &file_workspace_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6467,7 +6579,7 @@ func (x *FileState_Mark) String() string {
 func (*FileState_Mark) ProtoMessage() {}
 
 func (x *FileState_Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[103]
+	mi := &file_workspace_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6528,7 +6640,7 @@ type SurveyRequest_Known struct {
 
 func (x *SurveyRequest_Known) Reset() {
 	*x = SurveyRequest_Known{}
-	mi := &file_workspace_proto_msgTypes[104]
+	mi := &file_workspace_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6540,7 +6652,7 @@ func (x *SurveyRequest_Known) String() string {
 func (*SurveyRequest_Known) ProtoMessage() {}
 
 func (x *SurveyRequest_Known) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[104]
+	mi := &file_workspace_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6582,7 +6694,7 @@ type SurveyResponse_Target struct {
 
 func (x *SurveyResponse_Target) Reset() {
 	*x = SurveyResponse_Target{}
-	mi := &file_workspace_proto_msgTypes[105]
+	mi := &file_workspace_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6594,7 +6706,7 @@ func (x *SurveyResponse_Target) String() string {
 func (*SurveyResponse_Target) ProtoMessage() {}
 
 func (x *SurveyResponse_Target) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[105]
+	mi := &file_workspace_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6649,7 +6761,7 @@ type SurveyResponse_State struct {
 
 func (x *SurveyResponse_State) Reset() {
 	*x = SurveyResponse_State{}
-	mi := &file_workspace_proto_msgTypes[106]
+	mi := &file_workspace_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6661,7 +6773,7 @@ func (x *SurveyResponse_State) String() string {
 func (*SurveyResponse_State) ProtoMessage() {}
 
 func (x *SurveyResponse_State) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[106]
+	mi := &file_workspace_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6694,6 +6806,82 @@ func (x *SurveyResponse_State) GetState() *FileState {
 func (x *SurveyResponse_State) GetUnchanged() bool {
 	if x != nil {
 		return x.Unchanged
+	}
+	return false
+}
+
+type ChangesResponse_File struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	OldPath       string                 `protobuf:"bytes,2,opt,name=old_path,json=oldPath,proto3" json:"old_path,omitempty"`
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"` // added, modified, deleted or renamed
+	Diff          string                 `protobuf:"bytes,4,opt,name=diff,proto3" json:"diff,omitempty"`
+	Cut           bool                   `protobuf:"varint,5,opt,name=cut,proto3" json:"cut,omitempty"` // the diff is too long, and left out
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangesResponse_File) Reset() {
+	*x = ChangesResponse_File{}
+	mi := &file_workspace_proto_msgTypes[109]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangesResponse_File) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangesResponse_File) ProtoMessage() {}
+
+func (x *ChangesResponse_File) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[109]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangesResponse_File.ProtoReflect.Descriptor instead.
+func (*ChangesResponse_File) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{86, 0}
+}
+
+func (x *ChangesResponse_File) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *ChangesResponse_File) GetOldPath() string {
+	if x != nil {
+		return x.OldPath
+	}
+	return ""
+}
+
+func (x *ChangesResponse_File) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ChangesResponse_File) GetDiff() string {
+	if x != nil {
+		return x.Diff
+	}
+	return ""
+}
+
+func (x *ChangesResponse_File) GetCut() bool {
+	if x != nil {
+		return x.Cut
 	}
 	return false
 }
@@ -7161,7 +7349,20 @@ const file_workspace_proto_rawDesc = "" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12/\n" +
 	"\x03now\x18\x02 \x01(\v2\x1d.abide.workspace.v1.FileStateR\x03now\x121\n" +
 	"\x04want\x18\x03 \x01(\v2\x1d.abide.workspace.v1.FileStateR\x04want\"\x11\n" +
-	"\x0fRestoreResponse*H\n" +
+	"\x0fRestoreResponse\"i\n" +
+	"\x0eChangesRequest\x12\x1c\n" +
+	"\tdirectory\x18\x01 \x01(\fR\tdirectory\x12\x16\n" +
+	"\x06branch\x18\x02 \x01(\bR\x06branch\x12!\n" +
+	"\fignore_space\x18\x03 \x01(\bR\vignoreSpace\"\xd6\x01\n" +
+	"\x0fChangesResponse\x12\x12\n" +
+	"\x04base\x18\x01 \x01(\tR\x04base\x12>\n" +
+	"\x05files\x18\x02 \x03(\v2(.abide.workspace.v1.ChangesResponse.FileR\x05files\x1ao\n" +
+	"\x04File\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x19\n" +
+	"\bold_path\x18\x02 \x01(\tR\aoldPath\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04diff\x18\x04 \x01(\tR\x04diff\x12\x10\n" +
+	"\x03cut\x18\x05 \x01(\bR\x03cut*H\n" +
 	"\aVerdict\x12\x14\n" +
 	"\x10VERDICT_UNLISTED\x10\x00\x12\x13\n" +
 	"\x0fVERDICT_ALLOWED\x10\x01\x12\x12\n" +
@@ -7169,7 +7370,7 @@ const file_workspace_proto_rawDesc = "" +
 	"\x06Stream\x12\x0f\n" +
 	"\vSTREAM_BOTH\x10\x00\x12\x11\n" +
 	"\rSTREAM_STDOUT\x10\x01\x12\x11\n" +
-	"\rSTREAM_STDERR\x10\x022\xbc\x16\n" +
+	"\rSTREAM_STDERR\x10\x022\x95\x17\n" +
 	"\x10WorkspaceService\x12N\n" +
 	"\x04Stat\x12\x1f.abide.workspace.v1.StatRequest\x1a .abide.workspace.v1.StatResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\aListDir\x12\".abide.workspace.v1.ListDirRequest\x1a#.abide.workspace.v1.ListDirResponse\"\x03\x90\x02\x01\x12Z\n" +
@@ -7204,7 +7405,8 @@ const file_workspace_proto_rawDesc = "" +
 	"\aFolders\x12\".abide.workspace.v1.FoldersRequest\x1a#.abide.workspace.v1.FoldersResponse\"\x03\x90\x02\x01\x12T\n" +
 	"\x06Survey\x12!.abide.workspace.v1.SurveyRequest\x1a\".abide.workspace.v1.SurveyResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\aRestore\x12\".abide.workspace.v1.RestoreRequest\x1a#.abide.workspace.v1.RestoreResponse\"\x03\x90\x02\x02\x12U\n" +
-	"\tShowLarge\x12\x1f.abide.workspace.v1.ShowRequest\x1a .abide.workspace.v1.ShowResponse\"\x03\x90\x02\x010\x01B;Z9github.com/abide-run/abide/internal/workspace/workspacepbb\x06proto3"
+	"\tShowLarge\x12\x1f.abide.workspace.v1.ShowRequest\x1a .abide.workspace.v1.ShowResponse\"\x03\x90\x02\x010\x01\x12W\n" +
+	"\aChanges\x12\".abide.workspace.v1.ChangesRequest\x1a#.abide.workspace.v1.ChangesResponse\"\x03\x90\x02\x01B;Z9github.com/abide-run/abide/internal/workspace/workspacepbb\x06proto3"
 
 var (
 	file_workspace_proto_rawDescOnce sync.Once
@@ -7219,7 +7421,7 @@ func file_workspace_proto_rawDescGZIP() []byte {
 }
 
 var file_workspace_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 107)
+var file_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 110)
 var file_workspace_proto_goTypes = []any{
 	(Verdict)(0),                     // 0: abide.workspace.v1.Verdict
 	(Stream)(0),                      // 1: abide.workspace.v1.Stream
@@ -7310,34 +7512,37 @@ var file_workspace_proto_goTypes = []any{
 	(*SurveyResponse)(nil),           // 86: abide.workspace.v1.SurveyResponse
 	(*RestoreRequest)(nil),           // 87: abide.workspace.v1.RestoreRequest
 	(*RestoreResponse)(nil),          // 88: abide.workspace.v1.RestoreResponse
-	(*WriteRawRequest_Begin)(nil),    // 89: abide.workspace.v1.WriteRawRequest.Begin
-	(*WriteRawRequest_Commit)(nil),   // 90: abide.workspace.v1.WriteRawRequest.Commit
-	(*Scope_Allowance)(nil),          // 91: abide.workspace.v1.Scope.Allowance
-	(*Scope_Denial)(nil),             // 92: abide.workspace.v1.Scope.Denial
-	(*JudgeRequest_Question)(nil),    // 93: abide.workspace.v1.JudgeRequest.Question
-	(*JudgeResponse_Judgement)(nil),  // 94: abide.workspace.v1.JudgeResponse.Judgement
-	(*SearchResponse_Group)(nil),     // 95: abide.workspace.v1.SearchResponse.Group
-	(*SearchResponse_Item)(nil),      // 96: abide.workspace.v1.SearchResponse.Item
-	(*Process_Exit)(nil),             // 97: abide.workspace.v1.Process.Exit
-	(*Process_Counts)(nil),           // 98: abide.workspace.v1.Process.Counts
-	(*OutputResponse_Run)(nil),       // 99: abide.workspace.v1.OutputResponse.Run
-	(*ViewResponse_Truncation)(nil),  // 100: abide.workspace.v1.ViewResponse.Truncation
-	(*ExecRequest_Attach)(nil),       // 101: abide.workspace.v1.ExecRequest.Attach
-	(*ExecResponse_Begun)(nil),       // 102: abide.workspace.v1.ExecResponse.Begun
-	(*ExecResponse_Output)(nil),      // 103: abide.workspace.v1.ExecResponse.Output
-	(*CollectRequest_Selection)(nil), // 104: abide.workspace.v1.CollectRequest.Selection
-	(*CollectResponse_Files)(nil),    // 105: abide.workspace.v1.CollectResponse.Files
-	(*CollectResponse_File)(nil),     // 106: abide.workspace.v1.CollectResponse.File
-	(*FileState_Mark)(nil),           // 107: abide.workspace.v1.FileState.Mark
-	(*SurveyRequest_Known)(nil),      // 108: abide.workspace.v1.SurveyRequest.Known
-	(*SurveyResponse_Target)(nil),    // 109: abide.workspace.v1.SurveyResponse.Target
-	(*SurveyResponse_State)(nil),     // 110: abide.workspace.v1.SurveyResponse.State
-	(*timestamppb.Timestamp)(nil),    // 111: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 112: google.protobuf.Duration
+	(*ChangesRequest)(nil),           // 89: abide.workspace.v1.ChangesRequest
+	(*ChangesResponse)(nil),          // 90: abide.workspace.v1.ChangesResponse
+	(*WriteRawRequest_Begin)(nil),    // 91: abide.workspace.v1.WriteRawRequest.Begin
+	(*WriteRawRequest_Commit)(nil),   // 92: abide.workspace.v1.WriteRawRequest.Commit
+	(*Scope_Allowance)(nil),          // 93: abide.workspace.v1.Scope.Allowance
+	(*Scope_Denial)(nil),             // 94: abide.workspace.v1.Scope.Denial
+	(*JudgeRequest_Question)(nil),    // 95: abide.workspace.v1.JudgeRequest.Question
+	(*JudgeResponse_Judgement)(nil),  // 96: abide.workspace.v1.JudgeResponse.Judgement
+	(*SearchResponse_Group)(nil),     // 97: abide.workspace.v1.SearchResponse.Group
+	(*SearchResponse_Item)(nil),      // 98: abide.workspace.v1.SearchResponse.Item
+	(*Process_Exit)(nil),             // 99: abide.workspace.v1.Process.Exit
+	(*Process_Counts)(nil),           // 100: abide.workspace.v1.Process.Counts
+	(*OutputResponse_Run)(nil),       // 101: abide.workspace.v1.OutputResponse.Run
+	(*ViewResponse_Truncation)(nil),  // 102: abide.workspace.v1.ViewResponse.Truncation
+	(*ExecRequest_Attach)(nil),       // 103: abide.workspace.v1.ExecRequest.Attach
+	(*ExecResponse_Begun)(nil),       // 104: abide.workspace.v1.ExecResponse.Begun
+	(*ExecResponse_Output)(nil),      // 105: abide.workspace.v1.ExecResponse.Output
+	(*CollectRequest_Selection)(nil), // 106: abide.workspace.v1.CollectRequest.Selection
+	(*CollectResponse_Files)(nil),    // 107: abide.workspace.v1.CollectResponse.Files
+	(*CollectResponse_File)(nil),     // 108: abide.workspace.v1.CollectResponse.File
+	(*FileState_Mark)(nil),           // 109: abide.workspace.v1.FileState.Mark
+	(*SurveyRequest_Known)(nil),      // 110: abide.workspace.v1.SurveyRequest.Known
+	(*SurveyResponse_Target)(nil),    // 111: abide.workspace.v1.SurveyResponse.Target
+	(*SurveyResponse_State)(nil),     // 112: abide.workspace.v1.SurveyResponse.State
+	(*ChangesResponse_File)(nil),     // 113: abide.workspace.v1.ChangesResponse.File
+	(*timestamppb.Timestamp)(nil),    // 114: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 115: google.protobuf.Duration
 }
 var file_workspace_proto_depIdxs = []int32{
 	2,   // 0: abide.workspace.v1.FileInfo.kind:type_name -> abide.workspace.v1.FileInfo.Kind
-	111, // 1: abide.workspace.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	114, // 1: abide.workspace.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
 	4,   // 2: abide.workspace.v1.StatRequest.path:type_name -> abide.workspace.v1.Path
 	5,   // 3: abide.workspace.v1.StatResponse.info:type_name -> abide.workspace.v1.FileInfo
 	4,   // 4: abide.workspace.v1.ListDirRequest.path:type_name -> abide.workspace.v1.Path
@@ -7350,19 +7555,19 @@ var file_workspace_proto_depIdxs = []int32{
 	4,   // 11: abide.workspace.v1.RenameRequest.to:type_name -> abide.workspace.v1.Path
 	4,   // 12: abide.workspace.v1.DeleteRequest.path:type_name -> abide.workspace.v1.Path
 	4,   // 13: abide.workspace.v1.ReadRawRequest.path:type_name -> abide.workspace.v1.Path
-	89,  // 14: abide.workspace.v1.WriteRawRequest.begin:type_name -> abide.workspace.v1.WriteRawRequest.Begin
-	90,  // 15: abide.workspace.v1.WriteRawRequest.commit:type_name -> abide.workspace.v1.WriteRawRequest.Commit
+	91,  // 14: abide.workspace.v1.WriteRawRequest.begin:type_name -> abide.workspace.v1.WriteRawRequest.Begin
+	92,  // 15: abide.workspace.v1.WriteRawRequest.commit:type_name -> abide.workspace.v1.WriteRawRequest.Commit
 	31,  // 16: abide.workspace.v1.Reason.refusal:type_name -> abide.workspace.v1.Refusal
-	91,  // 17: abide.workspace.v1.Scope.allow:type_name -> abide.workspace.v1.Scope.Allowance
-	92,  // 18: abide.workspace.v1.Scope.deny:type_name -> abide.workspace.v1.Scope.Denial
+	93,  // 17: abide.workspace.v1.Scope.allow:type_name -> abide.workspace.v1.Scope.Allowance
+	94,  // 18: abide.workspace.v1.Scope.deny:type_name -> abide.workspace.v1.Scope.Denial
 	26,  // 19: abide.workspace.v1.NewScopeRequest.allow:type_name -> abide.workspace.v1.Rule
 	26,  // 20: abide.workspace.v1.NewScopeRequest.deny:type_name -> abide.workspace.v1.Rule
 	27,  // 21: abide.workspace.v1.NewScopeResponse.scope:type_name -> abide.workspace.v1.Scope
 	0,   // 22: abide.workspace.v1.Finding.verdict:type_name -> abide.workspace.v1.Verdict
 	30,  // 23: abide.workspace.v1.Refusal.finding:type_name -> abide.workspace.v1.Finding
 	27,  // 24: abide.workspace.v1.JudgeRequest.scope:type_name -> abide.workspace.v1.Scope
-	93,  // 25: abide.workspace.v1.JudgeRequest.questions:type_name -> abide.workspace.v1.JudgeRequest.Question
-	94,  // 26: abide.workspace.v1.JudgeResponse.judgements:type_name -> abide.workspace.v1.JudgeResponse.Judgement
+	95,  // 25: abide.workspace.v1.JudgeRequest.questions:type_name -> abide.workspace.v1.JudgeRequest.Question
+	96,  // 26: abide.workspace.v1.JudgeResponse.judgements:type_name -> abide.workspace.v1.JudgeResponse.Judgement
 	27,  // 27: abide.workspace.v1.ShowRequest.scope:type_name -> abide.workspace.v1.Scope
 	27,  // 28: abide.workspace.v1.ApplyRequest.scope:type_name -> abide.workspace.v1.Scope
 	27,  // 29: abide.workspace.v1.GrepRequest.scope:type_name -> abide.workspace.v1.Scope
@@ -7372,16 +7577,16 @@ var file_workspace_proto_depIdxs = []int32{
 	27,  // 33: abide.workspace.v1.GlobRequest.scope:type_name -> abide.workspace.v1.Scope
 	38,  // 34: abide.workspace.v1.GlobRequest.roots:type_name -> abide.workspace.v1.SearchRoot
 	39,  // 35: abide.workspace.v1.GlobRequest.limits:type_name -> abide.workspace.v1.SearchLimits
-	95,  // 36: abide.workspace.v1.SearchResponse.groups:type_name -> abide.workspace.v1.SearchResponse.Group
+	97,  // 36: abide.workspace.v1.SearchResponse.groups:type_name -> abide.workspace.v1.SearchResponse.Group
 	44,  // 37: abide.workspace.v1.Spec.environment:type_name -> abide.workspace.v1.Environment
 	45,  // 38: abide.workspace.v1.Spec.terminal:type_name -> abide.workspace.v1.Size
 	46,  // 39: abide.workspace.v1.Spec.limits:type_name -> abide.workspace.v1.Limits
-	112, // 40: abide.workspace.v1.Limits.time:type_name -> google.protobuf.Duration
-	111, // 41: abide.workspace.v1.Process.created:type_name -> google.protobuf.Timestamp
-	111, // 42: abide.workspace.v1.Process.started:type_name -> google.protobuf.Timestamp
-	111, // 43: abide.workspace.v1.Process.ended:type_name -> google.protobuf.Timestamp
-	97,  // 44: abide.workspace.v1.Process.exit:type_name -> abide.workspace.v1.Process.Exit
-	98,  // 45: abide.workspace.v1.Process.output:type_name -> abide.workspace.v1.Process.Counts
+	115, // 40: abide.workspace.v1.Limits.time:type_name -> google.protobuf.Duration
+	114, // 41: abide.workspace.v1.Process.created:type_name -> google.protobuf.Timestamp
+	114, // 42: abide.workspace.v1.Process.started:type_name -> google.protobuf.Timestamp
+	114, // 43: abide.workspace.v1.Process.ended:type_name -> google.protobuf.Timestamp
+	99,  // 44: abide.workspace.v1.Process.exit:type_name -> abide.workspace.v1.Process.Exit
+	100, // 45: abide.workspace.v1.Process.output:type_name -> abide.workspace.v1.Process.Counts
 	43,  // 46: abide.workspace.v1.StartRequest.spec:type_name -> abide.workspace.v1.Spec
 	47,  // 47: abide.workspace.v1.StartResponse.process:type_name -> abide.workspace.v1.Process
 	47,  // 48: abide.workspace.v1.FindResponse.process:type_name -> abide.workspace.v1.Process
@@ -7392,16 +7597,16 @@ var file_workspace_proto_depIdxs = []int32{
 	47,  // 53: abide.workspace.v1.WaitResponse.process:type_name -> abide.workspace.v1.Process
 	50,  // 54: abide.workspace.v1.OutputRequest.handle:type_name -> abide.workspace.v1.Handle
 	1,   // 55: abide.workspace.v1.OutputRequest.stream:type_name -> abide.workspace.v1.Stream
-	99,  // 56: abide.workspace.v1.OutputResponse.runs:type_name -> abide.workspace.v1.OutputResponse.Run
+	101, // 56: abide.workspace.v1.OutputResponse.runs:type_name -> abide.workspace.v1.OutputResponse.Run
 	50,  // 57: abide.workspace.v1.ViewRequest.handle:type_name -> abide.workspace.v1.Handle
 	1,   // 58: abide.workspace.v1.ViewRequest.stream:type_name -> abide.workspace.v1.Stream
-	100, // 59: abide.workspace.v1.ViewResponse.truncation:type_name -> abide.workspace.v1.ViewResponse.Truncation
+	102, // 59: abide.workspace.v1.ViewResponse.truncation:type_name -> abide.workspace.v1.ViewResponse.Truncation
 	43,  // 60: abide.workspace.v1.ExecRequest.start:type_name -> abide.workspace.v1.Spec
-	101, // 61: abide.workspace.v1.ExecRequest.attach:type_name -> abide.workspace.v1.ExecRequest.Attach
+	103, // 61: abide.workspace.v1.ExecRequest.attach:type_name -> abide.workspace.v1.ExecRequest.Attach
 	65,  // 62: abide.workspace.v1.ExecRequest.stdin:type_name -> abide.workspace.v1.Input
 	45,  // 63: abide.workspace.v1.ExecRequest.resize:type_name -> abide.workspace.v1.Size
-	102, // 64: abide.workspace.v1.ExecResponse.begun:type_name -> abide.workspace.v1.ExecResponse.Begun
-	103, // 65: abide.workspace.v1.ExecResponse.output:type_name -> abide.workspace.v1.ExecResponse.Output
+	104, // 64: abide.workspace.v1.ExecResponse.begun:type_name -> abide.workspace.v1.ExecResponse.Begun
+	105, // 65: abide.workspace.v1.ExecResponse.output:type_name -> abide.workspace.v1.ExecResponse.Output
 	47,  // 66: abide.workspace.v1.ExecResponse.exit:type_name -> abide.workspace.v1.Process
 	50,  // 67: abide.workspace.v1.StdinRequest.handle:type_name -> abide.workspace.v1.Handle
 	65,  // 68: abide.workspace.v1.StdinRequest.input:type_name -> abide.workspace.v1.Input
@@ -7411,103 +7616,106 @@ var file_workspace_proto_depIdxs = []int32{
 	50,  // 72: abide.workspace.v1.StopRequest.handle:type_name -> abide.workspace.v1.Handle
 	47,  // 73: abide.workspace.v1.StopResponse.process:type_name -> abide.workspace.v1.Process
 	50,  // 74: abide.workspace.v1.MarkSeenRequest.handle:type_name -> abide.workspace.v1.Handle
-	104, // 75: abide.workspace.v1.CollectRequest.selections:type_name -> abide.workspace.v1.CollectRequest.Selection
-	105, // 76: abide.workspace.v1.CollectResponse.selections:type_name -> abide.workspace.v1.CollectResponse.Files
-	107, // 77: abide.workspace.v1.FileState.marks:type_name -> abide.workspace.v1.FileState.Mark
-	108, // 78: abide.workspace.v1.SurveyRequest.known:type_name -> abide.workspace.v1.SurveyRequest.Known
-	109, // 79: abide.workspace.v1.SurveyResponse.targets:type_name -> abide.workspace.v1.SurveyResponse.Target
-	110, // 80: abide.workspace.v1.SurveyResponse.states:type_name -> abide.workspace.v1.SurveyResponse.State
-	111, // 81: abide.workspace.v1.SurveyResponse.taken:type_name -> google.protobuf.Timestamp
+	106, // 75: abide.workspace.v1.CollectRequest.selections:type_name -> abide.workspace.v1.CollectRequest.Selection
+	107, // 76: abide.workspace.v1.CollectResponse.selections:type_name -> abide.workspace.v1.CollectResponse.Files
+	109, // 77: abide.workspace.v1.FileState.marks:type_name -> abide.workspace.v1.FileState.Mark
+	110, // 78: abide.workspace.v1.SurveyRequest.known:type_name -> abide.workspace.v1.SurveyRequest.Known
+	111, // 79: abide.workspace.v1.SurveyResponse.targets:type_name -> abide.workspace.v1.SurveyResponse.Target
+	112, // 80: abide.workspace.v1.SurveyResponse.states:type_name -> abide.workspace.v1.SurveyResponse.State
+	114, // 81: abide.workspace.v1.SurveyResponse.taken:type_name -> google.protobuf.Timestamp
 	84,  // 82: abide.workspace.v1.RestoreRequest.now:type_name -> abide.workspace.v1.FileState
 	84,  // 83: abide.workspace.v1.RestoreRequest.want:type_name -> abide.workspace.v1.FileState
-	4,   // 84: abide.workspace.v1.WriteRawRequest.Begin.path:type_name -> abide.workspace.v1.Path
-	12,  // 85: abide.workspace.v1.WriteRawRequest.Begin.options:type_name -> abide.workspace.v1.WriteOptions
-	30,  // 86: abide.workspace.v1.JudgeResponse.Judgement.finding:type_name -> abide.workspace.v1.Finding
-	2,   // 87: abide.workspace.v1.JudgeResponse.Judgement.kind:type_name -> abide.workspace.v1.FileInfo.Kind
-	25,  // 88: abide.workspace.v1.JudgeResponse.Judgement.problem:type_name -> abide.workspace.v1.Reason
-	96,  // 89: abide.workspace.v1.SearchResponse.Group.items:type_name -> abide.workspace.v1.SearchResponse.Item
-	1,   // 90: abide.workspace.v1.OutputResponse.Run.stream:type_name -> abide.workspace.v1.Stream
-	111, // 91: abide.workspace.v1.OutputResponse.Run.time:type_name -> google.protobuf.Timestamp
-	50,  // 92: abide.workspace.v1.ExecRequest.Attach.handle:type_name -> abide.workspace.v1.Handle
-	47,  // 93: abide.workspace.v1.ExecResponse.Begun.process:type_name -> abide.workspace.v1.Process
-	1,   // 94: abide.workspace.v1.ExecResponse.Output.stream:type_name -> abide.workspace.v1.Stream
-	106, // 95: abide.workspace.v1.CollectResponse.Files.files:type_name -> abide.workspace.v1.CollectResponse.File
-	25,  // 96: abide.workspace.v1.CollectResponse.File.problem:type_name -> abide.workspace.v1.Reason
-	107, // 97: abide.workspace.v1.SurveyRequest.Known.marks:type_name -> abide.workspace.v1.FileState.Mark
-	84,  // 98: abide.workspace.v1.SurveyResponse.State.state:type_name -> abide.workspace.v1.FileState
-	6,   // 99: abide.workspace.v1.WorkspaceService.Stat:input_type -> abide.workspace.v1.StatRequest
-	8,   // 100: abide.workspace.v1.WorkspaceService.ListDir:input_type -> abide.workspace.v1.ListDirRequest
-	10,  // 101: abide.workspace.v1.WorkspaceService.ReadFile:input_type -> abide.workspace.v1.ReadFileRequest
-	13,  // 102: abide.workspace.v1.WorkspaceService.WriteFile:input_type -> abide.workspace.v1.WriteFileRequest
-	15,  // 103: abide.workspace.v1.WorkspaceService.Mkdir:input_type -> abide.workspace.v1.MkdirRequest
-	17,  // 104: abide.workspace.v1.WorkspaceService.Rename:input_type -> abide.workspace.v1.RenameRequest
-	19,  // 105: abide.workspace.v1.WorkspaceService.Delete:input_type -> abide.workspace.v1.DeleteRequest
-	21,  // 106: abide.workspace.v1.WorkspaceService.ReadRaw:input_type -> abide.workspace.v1.ReadRawRequest
-	23,  // 107: abide.workspace.v1.WorkspaceService.WriteRaw:input_type -> abide.workspace.v1.WriteRawRequest
-	28,  // 108: abide.workspace.v1.WorkspaceService.NewScope:input_type -> abide.workspace.v1.NewScopeRequest
-	32,  // 109: abide.workspace.v1.WorkspaceService.Judge:input_type -> abide.workspace.v1.JudgeRequest
-	34,  // 110: abide.workspace.v1.WorkspaceService.Show:input_type -> abide.workspace.v1.ShowRequest
-	36,  // 111: abide.workspace.v1.WorkspaceService.Apply:input_type -> abide.workspace.v1.ApplyRequest
-	40,  // 112: abide.workspace.v1.WorkspaceService.Grep:input_type -> abide.workspace.v1.GrepRequest
-	41,  // 113: abide.workspace.v1.WorkspaceService.Glob:input_type -> abide.workspace.v1.GlobRequest
-	48,  // 114: abide.workspace.v1.WorkspaceService.Start:input_type -> abide.workspace.v1.StartRequest
-	63,  // 115: abide.workspace.v1.WorkspaceService.Exec:input_type -> abide.workspace.v1.ExecRequest
-	51,  // 116: abide.workspace.v1.WorkspaceService.Find:input_type -> abide.workspace.v1.FindRequest
-	53,  // 117: abide.workspace.v1.WorkspaceService.Get:input_type -> abide.workspace.v1.GetRequest
-	55,  // 118: abide.workspace.v1.WorkspaceService.List:input_type -> abide.workspace.v1.ListRequest
-	57,  // 119: abide.workspace.v1.WorkspaceService.Wait:input_type -> abide.workspace.v1.WaitRequest
-	59,  // 120: abide.workspace.v1.WorkspaceService.Output:input_type -> abide.workspace.v1.OutputRequest
-	61,  // 121: abide.workspace.v1.WorkspaceService.View:input_type -> abide.workspace.v1.ViewRequest
-	66,  // 122: abide.workspace.v1.WorkspaceService.Stdin:input_type -> abide.workspace.v1.StdinRequest
-	68,  // 123: abide.workspace.v1.WorkspaceService.Resize:input_type -> abide.workspace.v1.ResizeRequest
-	70,  // 124: abide.workspace.v1.WorkspaceService.Signal:input_type -> abide.workspace.v1.SignalRequest
-	72,  // 125: abide.workspace.v1.WorkspaceService.Stop:input_type -> abide.workspace.v1.StopRequest
-	74,  // 126: abide.workspace.v1.WorkspaceService.MarkSeen:input_type -> abide.workspace.v1.MarkSeenRequest
-	78,  // 127: abide.workspace.v1.WorkspaceService.Collect:input_type -> abide.workspace.v1.CollectRequest
-	80,  // 128: abide.workspace.v1.WorkspaceService.Count:input_type -> abide.workspace.v1.CountRequest
-	82,  // 129: abide.workspace.v1.WorkspaceService.Folders:input_type -> abide.workspace.v1.FoldersRequest
-	85,  // 130: abide.workspace.v1.WorkspaceService.Survey:input_type -> abide.workspace.v1.SurveyRequest
-	87,  // 131: abide.workspace.v1.WorkspaceService.Restore:input_type -> abide.workspace.v1.RestoreRequest
-	34,  // 132: abide.workspace.v1.WorkspaceService.ShowLarge:input_type -> abide.workspace.v1.ShowRequest
-	7,   // 133: abide.workspace.v1.WorkspaceService.Stat:output_type -> abide.workspace.v1.StatResponse
-	9,   // 134: abide.workspace.v1.WorkspaceService.ListDir:output_type -> abide.workspace.v1.ListDirResponse
-	11,  // 135: abide.workspace.v1.WorkspaceService.ReadFile:output_type -> abide.workspace.v1.ReadFileResponse
-	14,  // 136: abide.workspace.v1.WorkspaceService.WriteFile:output_type -> abide.workspace.v1.WriteFileResponse
-	16,  // 137: abide.workspace.v1.WorkspaceService.Mkdir:output_type -> abide.workspace.v1.MkdirResponse
-	18,  // 138: abide.workspace.v1.WorkspaceService.Rename:output_type -> abide.workspace.v1.RenameResponse
-	20,  // 139: abide.workspace.v1.WorkspaceService.Delete:output_type -> abide.workspace.v1.DeleteResponse
-	22,  // 140: abide.workspace.v1.WorkspaceService.ReadRaw:output_type -> abide.workspace.v1.ReadRawResponse
-	24,  // 141: abide.workspace.v1.WorkspaceService.WriteRaw:output_type -> abide.workspace.v1.WriteRawResponse
-	29,  // 142: abide.workspace.v1.WorkspaceService.NewScope:output_type -> abide.workspace.v1.NewScopeResponse
-	33,  // 143: abide.workspace.v1.WorkspaceService.Judge:output_type -> abide.workspace.v1.JudgeResponse
-	35,  // 144: abide.workspace.v1.WorkspaceService.Show:output_type -> abide.workspace.v1.ShowResponse
-	37,  // 145: abide.workspace.v1.WorkspaceService.Apply:output_type -> abide.workspace.v1.ApplyResponse
-	42,  // 146: abide.workspace.v1.WorkspaceService.Grep:output_type -> abide.workspace.v1.SearchResponse
-	42,  // 147: abide.workspace.v1.WorkspaceService.Glob:output_type -> abide.workspace.v1.SearchResponse
-	49,  // 148: abide.workspace.v1.WorkspaceService.Start:output_type -> abide.workspace.v1.StartResponse
-	64,  // 149: abide.workspace.v1.WorkspaceService.Exec:output_type -> abide.workspace.v1.ExecResponse
-	52,  // 150: abide.workspace.v1.WorkspaceService.Find:output_type -> abide.workspace.v1.FindResponse
-	54,  // 151: abide.workspace.v1.WorkspaceService.Get:output_type -> abide.workspace.v1.GetResponse
-	56,  // 152: abide.workspace.v1.WorkspaceService.List:output_type -> abide.workspace.v1.ListResponse
-	58,  // 153: abide.workspace.v1.WorkspaceService.Wait:output_type -> abide.workspace.v1.WaitResponse
-	60,  // 154: abide.workspace.v1.WorkspaceService.Output:output_type -> abide.workspace.v1.OutputResponse
-	62,  // 155: abide.workspace.v1.WorkspaceService.View:output_type -> abide.workspace.v1.ViewResponse
-	67,  // 156: abide.workspace.v1.WorkspaceService.Stdin:output_type -> abide.workspace.v1.StdinResponse
-	69,  // 157: abide.workspace.v1.WorkspaceService.Resize:output_type -> abide.workspace.v1.ResizeResponse
-	71,  // 158: abide.workspace.v1.WorkspaceService.Signal:output_type -> abide.workspace.v1.SignalResponse
-	73,  // 159: abide.workspace.v1.WorkspaceService.Stop:output_type -> abide.workspace.v1.StopResponse
-	75,  // 160: abide.workspace.v1.WorkspaceService.MarkSeen:output_type -> abide.workspace.v1.MarkSeenResponse
-	79,  // 161: abide.workspace.v1.WorkspaceService.Collect:output_type -> abide.workspace.v1.CollectResponse
-	81,  // 162: abide.workspace.v1.WorkspaceService.Count:output_type -> abide.workspace.v1.CountResponse
-	83,  // 163: abide.workspace.v1.WorkspaceService.Folders:output_type -> abide.workspace.v1.FoldersResponse
-	86,  // 164: abide.workspace.v1.WorkspaceService.Survey:output_type -> abide.workspace.v1.SurveyResponse
-	88,  // 165: abide.workspace.v1.WorkspaceService.Restore:output_type -> abide.workspace.v1.RestoreResponse
-	35,  // 166: abide.workspace.v1.WorkspaceService.ShowLarge:output_type -> abide.workspace.v1.ShowResponse
-	133, // [133:167] is the sub-list for method output_type
-	99,  // [99:133] is the sub-list for method input_type
-	99,  // [99:99] is the sub-list for extension type_name
-	99,  // [99:99] is the sub-list for extension extendee
-	0,   // [0:99] is the sub-list for field type_name
+	113, // 84: abide.workspace.v1.ChangesResponse.files:type_name -> abide.workspace.v1.ChangesResponse.File
+	4,   // 85: abide.workspace.v1.WriteRawRequest.Begin.path:type_name -> abide.workspace.v1.Path
+	12,  // 86: abide.workspace.v1.WriteRawRequest.Begin.options:type_name -> abide.workspace.v1.WriteOptions
+	30,  // 87: abide.workspace.v1.JudgeResponse.Judgement.finding:type_name -> abide.workspace.v1.Finding
+	2,   // 88: abide.workspace.v1.JudgeResponse.Judgement.kind:type_name -> abide.workspace.v1.FileInfo.Kind
+	25,  // 89: abide.workspace.v1.JudgeResponse.Judgement.problem:type_name -> abide.workspace.v1.Reason
+	98,  // 90: abide.workspace.v1.SearchResponse.Group.items:type_name -> abide.workspace.v1.SearchResponse.Item
+	1,   // 91: abide.workspace.v1.OutputResponse.Run.stream:type_name -> abide.workspace.v1.Stream
+	114, // 92: abide.workspace.v1.OutputResponse.Run.time:type_name -> google.protobuf.Timestamp
+	50,  // 93: abide.workspace.v1.ExecRequest.Attach.handle:type_name -> abide.workspace.v1.Handle
+	47,  // 94: abide.workspace.v1.ExecResponse.Begun.process:type_name -> abide.workspace.v1.Process
+	1,   // 95: abide.workspace.v1.ExecResponse.Output.stream:type_name -> abide.workspace.v1.Stream
+	108, // 96: abide.workspace.v1.CollectResponse.Files.files:type_name -> abide.workspace.v1.CollectResponse.File
+	25,  // 97: abide.workspace.v1.CollectResponse.File.problem:type_name -> abide.workspace.v1.Reason
+	109, // 98: abide.workspace.v1.SurveyRequest.Known.marks:type_name -> abide.workspace.v1.FileState.Mark
+	84,  // 99: abide.workspace.v1.SurveyResponse.State.state:type_name -> abide.workspace.v1.FileState
+	6,   // 100: abide.workspace.v1.WorkspaceService.Stat:input_type -> abide.workspace.v1.StatRequest
+	8,   // 101: abide.workspace.v1.WorkspaceService.ListDir:input_type -> abide.workspace.v1.ListDirRequest
+	10,  // 102: abide.workspace.v1.WorkspaceService.ReadFile:input_type -> abide.workspace.v1.ReadFileRequest
+	13,  // 103: abide.workspace.v1.WorkspaceService.WriteFile:input_type -> abide.workspace.v1.WriteFileRequest
+	15,  // 104: abide.workspace.v1.WorkspaceService.Mkdir:input_type -> abide.workspace.v1.MkdirRequest
+	17,  // 105: abide.workspace.v1.WorkspaceService.Rename:input_type -> abide.workspace.v1.RenameRequest
+	19,  // 106: abide.workspace.v1.WorkspaceService.Delete:input_type -> abide.workspace.v1.DeleteRequest
+	21,  // 107: abide.workspace.v1.WorkspaceService.ReadRaw:input_type -> abide.workspace.v1.ReadRawRequest
+	23,  // 108: abide.workspace.v1.WorkspaceService.WriteRaw:input_type -> abide.workspace.v1.WriteRawRequest
+	28,  // 109: abide.workspace.v1.WorkspaceService.NewScope:input_type -> abide.workspace.v1.NewScopeRequest
+	32,  // 110: abide.workspace.v1.WorkspaceService.Judge:input_type -> abide.workspace.v1.JudgeRequest
+	34,  // 111: abide.workspace.v1.WorkspaceService.Show:input_type -> abide.workspace.v1.ShowRequest
+	36,  // 112: abide.workspace.v1.WorkspaceService.Apply:input_type -> abide.workspace.v1.ApplyRequest
+	40,  // 113: abide.workspace.v1.WorkspaceService.Grep:input_type -> abide.workspace.v1.GrepRequest
+	41,  // 114: abide.workspace.v1.WorkspaceService.Glob:input_type -> abide.workspace.v1.GlobRequest
+	48,  // 115: abide.workspace.v1.WorkspaceService.Start:input_type -> abide.workspace.v1.StartRequest
+	63,  // 116: abide.workspace.v1.WorkspaceService.Exec:input_type -> abide.workspace.v1.ExecRequest
+	51,  // 117: abide.workspace.v1.WorkspaceService.Find:input_type -> abide.workspace.v1.FindRequest
+	53,  // 118: abide.workspace.v1.WorkspaceService.Get:input_type -> abide.workspace.v1.GetRequest
+	55,  // 119: abide.workspace.v1.WorkspaceService.List:input_type -> abide.workspace.v1.ListRequest
+	57,  // 120: abide.workspace.v1.WorkspaceService.Wait:input_type -> abide.workspace.v1.WaitRequest
+	59,  // 121: abide.workspace.v1.WorkspaceService.Output:input_type -> abide.workspace.v1.OutputRequest
+	61,  // 122: abide.workspace.v1.WorkspaceService.View:input_type -> abide.workspace.v1.ViewRequest
+	66,  // 123: abide.workspace.v1.WorkspaceService.Stdin:input_type -> abide.workspace.v1.StdinRequest
+	68,  // 124: abide.workspace.v1.WorkspaceService.Resize:input_type -> abide.workspace.v1.ResizeRequest
+	70,  // 125: abide.workspace.v1.WorkspaceService.Signal:input_type -> abide.workspace.v1.SignalRequest
+	72,  // 126: abide.workspace.v1.WorkspaceService.Stop:input_type -> abide.workspace.v1.StopRequest
+	74,  // 127: abide.workspace.v1.WorkspaceService.MarkSeen:input_type -> abide.workspace.v1.MarkSeenRequest
+	78,  // 128: abide.workspace.v1.WorkspaceService.Collect:input_type -> abide.workspace.v1.CollectRequest
+	80,  // 129: abide.workspace.v1.WorkspaceService.Count:input_type -> abide.workspace.v1.CountRequest
+	82,  // 130: abide.workspace.v1.WorkspaceService.Folders:input_type -> abide.workspace.v1.FoldersRequest
+	85,  // 131: abide.workspace.v1.WorkspaceService.Survey:input_type -> abide.workspace.v1.SurveyRequest
+	87,  // 132: abide.workspace.v1.WorkspaceService.Restore:input_type -> abide.workspace.v1.RestoreRequest
+	34,  // 133: abide.workspace.v1.WorkspaceService.ShowLarge:input_type -> abide.workspace.v1.ShowRequest
+	89,  // 134: abide.workspace.v1.WorkspaceService.Changes:input_type -> abide.workspace.v1.ChangesRequest
+	7,   // 135: abide.workspace.v1.WorkspaceService.Stat:output_type -> abide.workspace.v1.StatResponse
+	9,   // 136: abide.workspace.v1.WorkspaceService.ListDir:output_type -> abide.workspace.v1.ListDirResponse
+	11,  // 137: abide.workspace.v1.WorkspaceService.ReadFile:output_type -> abide.workspace.v1.ReadFileResponse
+	14,  // 138: abide.workspace.v1.WorkspaceService.WriteFile:output_type -> abide.workspace.v1.WriteFileResponse
+	16,  // 139: abide.workspace.v1.WorkspaceService.Mkdir:output_type -> abide.workspace.v1.MkdirResponse
+	18,  // 140: abide.workspace.v1.WorkspaceService.Rename:output_type -> abide.workspace.v1.RenameResponse
+	20,  // 141: abide.workspace.v1.WorkspaceService.Delete:output_type -> abide.workspace.v1.DeleteResponse
+	22,  // 142: abide.workspace.v1.WorkspaceService.ReadRaw:output_type -> abide.workspace.v1.ReadRawResponse
+	24,  // 143: abide.workspace.v1.WorkspaceService.WriteRaw:output_type -> abide.workspace.v1.WriteRawResponse
+	29,  // 144: abide.workspace.v1.WorkspaceService.NewScope:output_type -> abide.workspace.v1.NewScopeResponse
+	33,  // 145: abide.workspace.v1.WorkspaceService.Judge:output_type -> abide.workspace.v1.JudgeResponse
+	35,  // 146: abide.workspace.v1.WorkspaceService.Show:output_type -> abide.workspace.v1.ShowResponse
+	37,  // 147: abide.workspace.v1.WorkspaceService.Apply:output_type -> abide.workspace.v1.ApplyResponse
+	42,  // 148: abide.workspace.v1.WorkspaceService.Grep:output_type -> abide.workspace.v1.SearchResponse
+	42,  // 149: abide.workspace.v1.WorkspaceService.Glob:output_type -> abide.workspace.v1.SearchResponse
+	49,  // 150: abide.workspace.v1.WorkspaceService.Start:output_type -> abide.workspace.v1.StartResponse
+	64,  // 151: abide.workspace.v1.WorkspaceService.Exec:output_type -> abide.workspace.v1.ExecResponse
+	52,  // 152: abide.workspace.v1.WorkspaceService.Find:output_type -> abide.workspace.v1.FindResponse
+	54,  // 153: abide.workspace.v1.WorkspaceService.Get:output_type -> abide.workspace.v1.GetResponse
+	56,  // 154: abide.workspace.v1.WorkspaceService.List:output_type -> abide.workspace.v1.ListResponse
+	58,  // 155: abide.workspace.v1.WorkspaceService.Wait:output_type -> abide.workspace.v1.WaitResponse
+	60,  // 156: abide.workspace.v1.WorkspaceService.Output:output_type -> abide.workspace.v1.OutputResponse
+	62,  // 157: abide.workspace.v1.WorkspaceService.View:output_type -> abide.workspace.v1.ViewResponse
+	67,  // 158: abide.workspace.v1.WorkspaceService.Stdin:output_type -> abide.workspace.v1.StdinResponse
+	69,  // 159: abide.workspace.v1.WorkspaceService.Resize:output_type -> abide.workspace.v1.ResizeResponse
+	71,  // 160: abide.workspace.v1.WorkspaceService.Signal:output_type -> abide.workspace.v1.SignalResponse
+	73,  // 161: abide.workspace.v1.WorkspaceService.Stop:output_type -> abide.workspace.v1.StopResponse
+	75,  // 162: abide.workspace.v1.WorkspaceService.MarkSeen:output_type -> abide.workspace.v1.MarkSeenResponse
+	79,  // 163: abide.workspace.v1.WorkspaceService.Collect:output_type -> abide.workspace.v1.CollectResponse
+	81,  // 164: abide.workspace.v1.WorkspaceService.Count:output_type -> abide.workspace.v1.CountResponse
+	83,  // 165: abide.workspace.v1.WorkspaceService.Folders:output_type -> abide.workspace.v1.FoldersResponse
+	86,  // 166: abide.workspace.v1.WorkspaceService.Survey:output_type -> abide.workspace.v1.SurveyResponse
+	88,  // 167: abide.workspace.v1.WorkspaceService.Restore:output_type -> abide.workspace.v1.RestoreResponse
+	35,  // 168: abide.workspace.v1.WorkspaceService.ShowLarge:output_type -> abide.workspace.v1.ShowResponse
+	90,  // 169: abide.workspace.v1.WorkspaceService.Changes:output_type -> abide.workspace.v1.ChangesResponse
+	135, // [135:170] is the sub-list for method output_type
+	100, // [100:135] is the sub-list for method input_type
+	100, // [100:100] is the sub-list for extension type_name
+	100, // [100:100] is the sub-list for extension extendee
+	0,   // [0:100] is the sub-list for field type_name
 }
 
 func init() { file_workspace_proto_init() }
@@ -7540,7 +7748,7 @@ func file_workspace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_workspace_proto_rawDesc), len(file_workspace_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   107,
+			NumMessages:   110,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

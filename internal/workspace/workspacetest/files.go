@@ -48,12 +48,16 @@ func Files(t *testing.T, open Open) {
 	maps.Copy(tests, scopedTests)
 	maps.Copy(tests, projectTests)
 	maps.Copy(tests, guardedTests)
+	maps.Copy(tests, changesTests)
 	runAll(t, open, tests)
 }
 
 // Projects tests the promises of a workspace about files that the runtime reads by itself,
 // which Files tests too: for workspaces that give access to a part of the files.
 func Projects(t *testing.T, open Open) { runAll(t, open, projectTests) }
+
+// Changes tests the promises of a workspace about what git knows, which Files tests too.
+func Changes(t *testing.T, open Open) { runAll(t, open, changesTests) }
 
 // Guarded tests the promises of a workspace about protected files, which Files tests too.
 func Guarded(t *testing.T, open Open) { runAll(t, open, guardedTests) }
