@@ -83,6 +83,32 @@ func TestSkillsAreFoundInFoldersAndProjects(t *testing.T) {
 	}
 }
 
+// A head may be longer than what is read of every file at first, and a file without a head
+// may be, too.
+func TestALongHeadIsReadToItsEnd(t *testing.T) {
+	dir, from := t.TempDir(), files(t)
+	for name, text := range map[string]string{
+		"long":     "---\ndescription: " + strings.Repeat("ä", 10_000) + "\nname: far\n---\nBody",
+		"edge":     "---\nname: " + strings.Repeat("x", 4096-len("---\nname: \n---")) + "\n----\nname: no\n---\nBody",
+		"endless":  "---\nname: none\n" + strings.Repeat("text\n", 5_000),
+		"headless": strings.Repeat("ä", 5_000),
+	} {
+		write(t, text, dir, name, skills.File)
+	}
+	found, err := skills.Find(t.Context(), from, []string{dir}, "")
+	if err != nil || len(found) != 4 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	for i, want := range []string{"edge", "endless", "headless", "far"} {
+		if found[i].Name != want {
+			t.Errorf("the skill of %s is called %q", found[i].Path, found[i].Name)
+		}
+	}
+	if body, err := skills.Body(t.Context(), from, found[3]); body != "Body" || err != nil || len(found[3].Description) != 20_000 {
+		t.Errorf("%q, %v, %d", body, err, len(found[3].Description))
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("---\nname: a\ndescription: >\n  b\n---\nbody")
 	f.Add("---\n---")
