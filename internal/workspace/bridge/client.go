@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,6 +28,15 @@ type ClientOptions struct {
 	// Retries are the pauses before a lost request is repeated, if it is idempotent, or
 	// a lost stream is resumed; up to 3s if nil.
 	Retries []time.Duration
+	// Patience is how long a request waits for a connection while none can be made; if
+	// zero, one attempt is made. A request that waits has had no effect.
+	Patience time.Duration
+	// Identity is the identity of the workspace that is wanted. The workspace refuses
+	// every request for another one. Any workspace is wanted if it is empty.
+	Identity string
+	// Explain returns the error for people if the workspace cannot be used, which
+	// workspace.Unusable reports. It wraps the error that it is given. It may be nil.
+	Explain func(error) error
 }
 
 // defaultRetries are long enough for a workspace to restart.
@@ -37,6 +47,9 @@ type Client struct {
 	rpc       workspacepb.WorkspaceServiceClient
 	transport *http.Transport
 	retries   []time.Duration
+	dialer    *patientDialer
+	explainer explainer
+	close     context.CancelFunc // ends the attempts to connect
 }
 
 // Workspace returns the workspace that the client uses.
@@ -56,22 +69,37 @@ func NewClient(o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{transport: transport(o, dial), retries: o.Retries}
+	open, close := context.WithCancel(context.Background())
+	d := &patientDialer{dial: dial, patience: o.Patience, open: open}
+	c := &Client{transport: transport(o, d.connect), retries: o.Retries, dialer: d, explainer: explainer{o.Explain}, close: close}
 	if c.retries == nil {
 		c.retries = defaultRetries
 	}
 	c.rpc = workspacepb.NewWorkspaceServiceClient(
 		&http.Client{Transport: c.transport}, baseURL(o),
 		connect.WithGRPC(), connect.WithReadMaxBytes(maxMessage), connect.WithAcceptCompression("gzip", nil, nil),
-		connect.WithInterceptors(bearer(o.Token), retryInterceptor(c.retries)),
+		connect.WithInterceptors(c.explainer, &headers{o.Token, o.Identity}, retryInterceptor(c.retries)),
 	)
 	return c, nil
 }
 
-// Close closes the connections that are not in use.
+// Close ends the attempts to connect and closes the connections that are not in use.
 func (c *Client) Close() error {
+	c.close()
 	c.transport.CloseIdleConnections()
 	return nil
+}
+
+// Made returns how many connections were made so far.
+func (c *Client) Made() int64 { return c.dialer.made.Load() }
+
+// IsLoopback reports whether only this machine can reach the address HOST:PORT.
+func IsLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "localhost" {
+		return err == nil
+	}
+	return net.ParseIP(host).IsLoopback()
 }
 
 // ParseAddress parses an address: "unix:PATH" or "tcp:HOST:PORT".
@@ -125,14 +153,17 @@ func baseURL(o ClientOptions) string {
 	return "https://workspace"
 }
 
-// bearer returns an interceptor that sends the token with every request.
-func bearer(token string) connect.Interceptor { return &headers{token} }
-
-type headers struct{ token string }
+// headers is an interceptor that sends with every request the token, the protocol, and
+// which workspace is wanted.
+type headers struct{ token, identity string }
 
 func (h *headers) set(header http.Header) {
+	header.Set(protocolHeader, strconv.Itoa(Protocol))
 	if h.token != "" {
 		header.Set("Authorization", "Bearer "+h.token)
+	}
+	if h.identity != "" {
+		header.Set(identityHeader, h.identity)
 	}
 }
 
@@ -187,7 +218,11 @@ func retry(ctx context.Context, pauses []time.Duration, do func() error) error {
 // isLost reports whether an error means that the workspace could not be reached, so
 // that it may help to repeat the request.
 func isLost(ctx context.Context, err error) bool {
-	return errors.Is(fromWire(ctx, err), workspace.ErrLost)
+	err = fromWire(ctx, err)
+	if gone, ok := errors.AsType[*away](err); ok {
+		return !gone.final
+	}
+	return errors.Is(err, workspace.ErrLost)
 }
 
 func wait(ctx context.Context, pause time.Duration) error {

@@ -178,21 +178,25 @@ func (c remoteProcesses) Signal(ctx context.Context, owner process.Owner, id pro
 
 // Stop implements workspace.Processes.
 func (c remoteProcesses) Stop(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error) {
+	return c.end(ctx, owner, id, false)
+}
+
+// Interrupt implements workspace.Processes. A workspace of an older version sends TERM at
+// once.
+func (c remoteProcesses) Interrupt(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error) {
+	return c.end(ctx, owner, id, true)
+}
+
+func (c remoteProcesses) end(ctx context.Context, owner process.Owner, id process.ID, interrupt bool) (process.Info, error) {
 	h, err := handle(owner, id)
 	if err != nil {
 		return process.Info{}, err
 	}
-	r, err := c.rpc.Stop(ctx, &pb.StopRequest{Handle: h})
+	r, err := c.rpc.Stop(ctx, &pb.StopRequest{Handle: h, Interrupt: interrupt})
 	if err != nil {
 		return process.Info{}, fromWire(ctx, err)
 	}
 	return processOf(r.GetProcess()), nil
-}
-
-// Interrupt implements workspace.Processes. The wire has no request for it, so the
-// command gets TERM at once.
-func (c remoteProcesses) Interrupt(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error) {
-	return c.Stop(ctx, owner, id)
 }
 
 // MarkSeen implements workspace.Processes.

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io/fs"
 	"strings"
@@ -43,6 +44,8 @@ var reasons = []struct {
 	{scope.ErrSpecial, connect.CodeFailedPrecondition, "not_regular"},
 	{scope.ErrTooLarge, connect.CodeResourceExhausted, "larger_than_wanted"},
 	{syscall.EISDIR, connect.CodeFailedPrecondition, "directory"},
+	{workspace.ErrOther, connect.CodeFailedPrecondition, "other_workspace"},
+	{workspace.ErrProtocol, connect.CodeFailedPrecondition, "other_protocol"},
 	{process.ErrNotFound, connect.CodeNotFound, "no_process"},
 	{process.ErrNoOwner, connect.CodePermissionDenied, "no_owner"},
 	{process.ErrConflict, connect.CodeAlreadyExists, "conflict"},
@@ -141,6 +144,7 @@ func (a *answer) Unwrap() error { return a.is }
 func fromWire(ctx context.Context, err error) error {
 	var e *connect.Error
 	var known *answer
+	var gone *away
 	switch {
 	case err == nil:
 		return nil
@@ -148,6 +152,10 @@ func fromWire(ctx context.Context, err error) error {
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.As(err, &gone):
+		return gone
+	case errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, new(tls.RecordHeaderError)):
+		return &answer{workspace.ErrCertificate.Error() + " (" + err.Error() + ")", workspace.ErrCertificate}
 	case errors.As(err, &e) && e.Code() == connect.CodeResourceExhausted && !connect.IsWireError(err):
 		return &answer{e.Message(), workspace.ErrTooLarge} // the answer exceeds maxMessage
 	case e == nil || !connect.IsWireError(err):
@@ -207,3 +215,13 @@ type lost struct{ err error }
 func (l *lost) Error() string { return workspace.ErrLost.Error() + " (" + l.err.Error() + ")" }
 
 func (l *lost) Unwrap() []error { return []error{workspace.ErrLost, l.err} }
+
+// An away is the error of a workspace to which no connection could be made.
+type away struct {
+	err   error
+	final bool // true if it is no use to try again: the request has waited, or does not want to
+}
+
+func (a *away) Error() string { return workspace.ErrAway.Error() + " (" + a.err.Error() + ")" }
+
+func (a *away) Unwrap() []error { return []error{workspace.ErrAway, a.err} }

@@ -1,6 +1,7 @@
 package bridge_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -374,10 +375,11 @@ func TestRequestsWithoutTheTokenAreRefused(t *testing.T) {
 	must(t, err)
 }
 
-func TestAWorkspaceThatCannotBeReachedIsLost(t *testing.T) {
+func TestAWorkspaceThatCannotBeReachedSaysWhy(t *testing.T) {
 	secure := wires["TCPWithTLSAndToken"](t)
 	secure.fixture(t)
 	stranger, _ := bridgetest.Certificates(t)
+	wants := map[string]error{"nobody there": workspace.ErrAway, "unknown certificate": workspace.ErrCertificate, "another's certificate": workspace.ErrCertificate}
 	for name, o := range map[string]bridge.ClientOptions{
 		"nobody there":          {Address: "unix:" + filepath.Join(t.TempDir(), "none")},
 		"no TLS":                {Dial: secure.wire.dial, Token: secure.token},
@@ -390,17 +392,17 @@ func TestAWorkspaceThatCannotBeReachedIsLost(t *testing.T) {
 		}
 		c, err := bridge.NewClient(o)
 		must(t, err)
-		ws := c.Workspace()
+		ws, want := c.Workspace(), cmp.Or(wants[name], workspace.ErrLost)
 		_, err = ws.Files.Stat(t.Context(), workspace.At("."))
-		if !errors.Is(err, workspace.ErrLost) {
+		if !errors.Is(err, want) {
 			t.Errorf("%s: stat: %v", name, err)
 		}
 		for _, err := range ws.Processes.Follow(t.Context(), "me", "id", 0) {
-			if !errors.Is(err, workspace.ErrLost) {
+			if !errors.Is(err, want) {
 				t.Errorf("%s: follow: %v", name, err)
 			}
 		}
-		if err := ws.Processes.Signal(t.Context(), "me", "id", 15); !errors.Is(err, workspace.ErrLost) {
+		if err := ws.Processes.Signal(t.Context(), "me", "id", 15); !errors.Is(err, want) {
 			t.Errorf("%s: signal: %v", name, err)
 		}
 		must(t, c.Close())

@@ -19,6 +19,7 @@ const (
 // A service implements the gRPC service with a workspace.
 type service struct {
 	ws       workspace.Workspace
+	about    workspace.Description
 	inFlight *inFlight
 }
 

@@ -114,7 +114,11 @@ func (s *service) Signal(ctx context.Context, r *pb.SignalRequest) (*pb.SignalRe
 // Stop implements the service.
 func (s *service) Stop(ctx context.Context, r *pb.StopRequest) (*pb.StopResponse, error) {
 	owner, id := handleOf(r.GetHandle())
-	info, err := s.ws.Processes.Stop(ctx, owner, id)
+	end := s.ws.Processes.Stop
+	if r.GetInterrupt() {
+		end = s.ws.Processes.Interrupt
+	}
+	info, err := end(ctx, owner, id)
 	if err != nil {
 		return nil, toWire(err)
 	}

@@ -22,8 +22,9 @@ import (
 // A Server serves a workspace.
 type Server struct {
 	Workspace workspace.Workspace
-	Token     string      // token that clients must send; none if empty
-	TLS       *tls.Config // configuration with a certificate; no TLS if nil
+	About     workspace.Description // what it says of itself; time and disk are looked up when it is asked
+	Token     string                // token that clients must send; none if empty
+	TLS       *tls.Config           // configuration with a certificate; no TLS if nil
 }
 
 // shutdownGrace is the time that running requests get when a server stops.
@@ -97,27 +98,29 @@ var discardLog = log.New(io.Discard, "", 0)
 // keepalive returns settings that detect connections whose other end is gone. Large frames
 // cost less for each byte of a file.
 func keepalive() *http.HTTP2Config {
-	return &http.HTTP2Config{MaxReadFrameSize: 1 << 20, SendPingTimeout: 20 * time.Second, PingTimeout: 20 * time.Second}
+	return &http.HTTP2Config{MaxReadFrameSize: 1 << 20, SendPingTimeout: 10 * time.Second, PingTimeout: 10 * time.Second}
 }
 
 // handler returns the handler of requests, which refuses those without the token.
 func (s *Server) handler(g *inFlight) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(workspacepb.NewWorkspaceServiceHandler(&service{s.Workspace, g},
+	mux.Handle(workspacepb.NewWorkspaceServiceHandler(&service{s.Workspace, s.About, g},
 		connect.WithReadMaxBytes(maxMessage), connect.WithInterceptors(stopping{}),
 		connect.WithCompression("gzip", nil, nil))) // no compression: networks are fast, and much data does not compress
 	refuse := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err, status := error(connect.NewError(connect.CodeUnauthenticated, errToken)), http.StatusUnauthorized
 		if s.authorised(r) {
+			err, status = toWire(s.checkWanted(r)), http.StatusPreconditionFailed
+		}
+		switch {
+		case err == nil:
 			mux.ServeHTTP(w, r)
-			return
-		}
-		err := connect.NewError(connect.CodeUnauthenticated, errToken)
-		if refuse.IsSupported(r) {
+		case refuse.IsSupported(r):
 			_ = refuse.Write(w, r, err) // the request is refused even if the error cannot be sent
-			return
+		default:
+			http.Error(w, err.Error(), status)
 		}
-		http.Error(w, errToken.Error(), http.StatusUnauthorized)
 	})
 }
 

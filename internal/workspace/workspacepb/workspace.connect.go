@@ -35,6 +35,9 @@ const (
 // reflection-formatted method names, remove the leading slash and convert the remaining slash to a
 // period.
 const (
+	// WorkspaceServiceDescribeProcedure is the fully-qualified name of the WorkspaceService's Describe
+	// RPC.
+	WorkspaceServiceDescribeProcedure = "/abide.workspace.v1.WorkspaceService/Describe"
 	// WorkspaceServiceStatProcedure is the fully-qualified name of the WorkspaceService's Stat RPC.
 	WorkspaceServiceStatProcedure = "/abide.workspace.v1.WorkspaceService/Stat"
 	// WorkspaceServiceListDirProcedure is the fully-qualified name of the WorkspaceService's ListDir
@@ -121,6 +124,8 @@ const (
 
 // WorkspaceServiceClient is a client for the abide.workspace.v1.WorkspaceService service.
 type WorkspaceServiceClient interface {
+	// The workspace itself.
+	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
 	// Files.
 	Stat(context.Context, *StatRequest) (*StatResponse, error)
 	ListDir(context.Context, *ListDirRequest) (*ListDirResponse, error)
@@ -186,6 +191,13 @@ func NewWorkspaceServiceClient(httpClient connect.HTTPClient, baseURL string, op
 	baseURL = strings.TrimRight(baseURL, "/")
 	workspaceServiceMethods := File_workspace_proto.Services().ByName("WorkspaceService").Methods()
 	return &workspaceServiceClient{
+		describe: connect.NewClient[DescribeRequest, DescribeResponse](
+			httpClient,
+			baseURL+WorkspaceServiceDescribeProcedure,
+			connect.WithSchema(workspaceServiceMethods.ByName("Describe")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		stat: connect.NewClient[StatRequest, StatResponse](
 			httpClient,
 			baseURL+WorkspaceServiceStatProcedure,
@@ -428,6 +440,7 @@ func NewWorkspaceServiceClient(httpClient connect.HTTPClient, baseURL string, op
 
 // workspaceServiceClient implements WorkspaceServiceClient.
 type workspaceServiceClient struct {
+	describe  *connect.Client[DescribeRequest, DescribeResponse]
 	stat      *connect.Client[StatRequest, StatResponse]
 	listDir   *connect.Client[ListDirRequest, ListDirResponse]
 	readFile  *connect.Client[ReadFileRequest, ReadFileResponse]
@@ -463,6 +476,15 @@ type workspaceServiceClient struct {
 	restore   *connect.Client[RestoreRequest, RestoreResponse]
 	showLarge *connect.Client[ShowRequest, ShowResponse]
 	changes   *connect.Client[ChangesRequest, ChangesResponse]
+}
+
+// Describe calls abide.workspace.v1.WorkspaceService.Describe.
+func (c *workspaceServiceClient) Describe(ctx context.Context, req *DescribeRequest) (*DescribeResponse, error) {
+	response, err := c.describe.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
 }
 
 // Stat calls abide.workspace.v1.WorkspaceService.Stat.
@@ -766,6 +788,8 @@ func (c *workspaceServiceClient) Changes(ctx context.Context, req *ChangesReques
 
 // WorkspaceServiceHandler is an implementation of the abide.workspace.v1.WorkspaceService service.
 type WorkspaceServiceHandler interface {
+	// The workspace itself.
+	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
 	// Files.
 	Stat(context.Context, *StatRequest) (*StatResponse, error)
 	ListDir(context.Context, *ListDirRequest) (*ListDirResponse, error)
@@ -827,6 +851,13 @@ type WorkspaceServiceHandler interface {
 // and JSON codecs. They also support gzip compression.
 func NewWorkspaceServiceHandler(svc WorkspaceServiceHandler, opts ...connect.HandlerOption) (string, http.Handler) {
 	workspaceServiceMethods := File_workspace_proto.Services().ByName("WorkspaceService").Methods()
+	workspaceServiceDescribeHandler := connect.NewUnaryHandlerSimple(
+		WorkspaceServiceDescribeProcedure,
+		svc.Describe,
+		connect.WithSchema(workspaceServiceMethods.ByName("Describe")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	workspaceServiceStatHandler := connect.NewUnaryHandlerSimple(
 		WorkspaceServiceStatProcedure,
 		svc.Stat,
@@ -1066,6 +1097,8 @@ func NewWorkspaceServiceHandler(svc WorkspaceServiceHandler, opts ...connect.Han
 	)
 	return "/abide.workspace.v1.WorkspaceService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
+		case WorkspaceServiceDescribeProcedure:
+			workspaceServiceDescribeHandler.ServeHTTP(w, r)
 		case WorkspaceServiceStatProcedure:
 			workspaceServiceStatHandler.ServeHTTP(w, r)
 		case WorkspaceServiceListDirProcedure:
@@ -1144,6 +1177,10 @@ func NewWorkspaceServiceHandler(svc WorkspaceServiceHandler, opts ...connect.Han
 
 // UnimplementedWorkspaceServiceHandler returns CodeUnimplemented from all methods.
 type UnimplementedWorkspaceServiceHandler struct{}
+
+func (UnimplementedWorkspaceServiceHandler) Describe(context.Context, *DescribeRequest) (*DescribeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.Describe is not implemented"))
+}
 
 func (UnimplementedWorkspaceServiceHandler) Stat(context.Context, *StatRequest) (*StatResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.Stat is not implemented"))

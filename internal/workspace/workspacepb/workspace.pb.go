@@ -188,7 +188,7 @@ func (x FileInfo_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FileInfo_Kind.Descriptor instead.
 func (FileInfo_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{1, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{3, 0}
 }
 
 type GrepRequest_Mode int32
@@ -237,7 +237,144 @@ func (x GrepRequest_Mode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use GrepRequest_Mode.Descriptor instead.
 func (GrepRequest_Mode) EnumDescriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{36, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{38, 0}
+}
+
+type DescribeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeRequest) Reset() {
+	*x = DescribeRequest{}
+	mi := &file_workspace_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeRequest) ProtoMessage() {}
+
+func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
+func (*DescribeRequest) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{0}
+}
+
+// What a workspace says of itself.
+type DescribeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Identity      string                 `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`   // made once and kept in the data folder; empty if the workspace has none
+	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`     // of the program
+	Protocol      int32                  `protobuf:"varint,3,opt,name=protocol,proto3" json:"protocol,omitempty"`  // raised when a client of an older protocol would be served wrongly
+	Directory     []byte                 `protobuf:"bytes,4,opt,name=directory,proto3" json:"directory,omitempty"` // folder of relative paths, and of commands without a directory
+	Time          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
+	DiskFree      int64                  `protobuf:"varint,6,opt,name=disk_free,json=diskFree,proto3" json:"disk_free,omitempty"` // bytes that are free for the user on the disk of the folder; negative if that is unknown
+	DiskSize      int64                  `protobuf:"varint,7,opt,name=disk_size,json=diskSize,proto3" json:"disk_size,omitempty"`
+	Environment   [][]byte               `protobuf:"bytes,8,rep,name=environment,proto3" json:"environment,omitempty"` // of commands that are given none, NAME=value
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeResponse) Reset() {
+	*x = DescribeResponse{}
+	mi := &file_workspace_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeResponse) ProtoMessage() {}
+
+func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
+func (*DescribeResponse) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *DescribeResponse) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+func (x *DescribeResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *DescribeResponse) GetProtocol() int32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
+func (x *DescribeResponse) GetDirectory() []byte {
+	if x != nil {
+		return x.Directory
+	}
+	return nil
+}
+
+func (x *DescribeResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *DescribeResponse) GetDiskFree() int64 {
+	if x != nil {
+		return x.DiskFree
+	}
+	return 0
+}
+
+func (x *DescribeResponse) GetDiskSize() int64 {
+	if x != nil {
+		return x.DiskSize
+	}
+	return 0
+}
+
+func (x *DescribeResponse) GetEnvironment() [][]byte {
+	if x != nil {
+		return x.Environment
+	}
+	return nil
 }
 
 // A Path names a file. With a root it goes down from there by plain names, and no
@@ -252,7 +389,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_workspace_proto_msgTypes[0]
+	mi := &file_workspace_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -264,7 +401,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[0]
+	mi := &file_workspace_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -277,7 +414,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{0}
+	return file_workspace_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Path) GetName() []byte {
@@ -307,7 +444,7 @@ type FileInfo struct {
 
 func (x *FileInfo) Reset() {
 	*x = FileInfo{}
-	mi := &file_workspace_proto_msgTypes[1]
+	mi := &file_workspace_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -319,7 +456,7 @@ func (x *FileInfo) String() string {
 func (*FileInfo) ProtoMessage() {}
 
 func (x *FileInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[1]
+	mi := &file_workspace_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -332,7 +469,7 @@ func (x *FileInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileInfo.ProtoReflect.Descriptor instead.
 func (*FileInfo) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{1}
+	return file_workspace_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *FileInfo) GetName() []byte {
@@ -379,7 +516,7 @@ type StatRequest struct {
 
 func (x *StatRequest) Reset() {
 	*x = StatRequest{}
-	mi := &file_workspace_proto_msgTypes[2]
+	mi := &file_workspace_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -391,7 +528,7 @@ func (x *StatRequest) String() string {
 func (*StatRequest) ProtoMessage() {}
 
 func (x *StatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[2]
+	mi := &file_workspace_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -404,7 +541,7 @@ func (x *StatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatRequest.ProtoReflect.Descriptor instead.
 func (*StatRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{2}
+	return file_workspace_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *StatRequest) GetPath() *Path {
@@ -423,7 +560,7 @@ type StatResponse struct {
 
 func (x *StatResponse) Reset() {
 	*x = StatResponse{}
-	mi := &file_workspace_proto_msgTypes[3]
+	mi := &file_workspace_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -435,7 +572,7 @@ func (x *StatResponse) String() string {
 func (*StatResponse) ProtoMessage() {}
 
 func (x *StatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[3]
+	mi := &file_workspace_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -448,7 +585,7 @@ func (x *StatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatResponse.ProtoReflect.Descriptor instead.
 func (*StatResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{3}
+	return file_workspace_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StatResponse) GetInfo() *FileInfo {
@@ -470,7 +607,7 @@ type ListDirRequest struct {
 
 func (x *ListDirRequest) Reset() {
 	*x = ListDirRequest{}
-	mi := &file_workspace_proto_msgTypes[4]
+	mi := &file_workspace_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -482,7 +619,7 @@ func (x *ListDirRequest) String() string {
 func (*ListDirRequest) ProtoMessage() {}
 
 func (x *ListDirRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[4]
+	mi := &file_workspace_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -495,7 +632,7 @@ func (x *ListDirRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDirRequest.ProtoReflect.Descriptor instead.
 func (*ListDirRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{4}
+	return file_workspace_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListDirRequest) GetPath() *Path {
@@ -536,7 +673,7 @@ type ListDirResponse struct {
 
 func (x *ListDirResponse) Reset() {
 	*x = ListDirResponse{}
-	mi := &file_workspace_proto_msgTypes[5]
+	mi := &file_workspace_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -548,7 +685,7 @@ func (x *ListDirResponse) String() string {
 func (*ListDirResponse) ProtoMessage() {}
 
 func (x *ListDirResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[5]
+	mi := &file_workspace_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -561,7 +698,7 @@ func (x *ListDirResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDirResponse.ProtoReflect.Descriptor instead.
 func (*ListDirResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{5}
+	return file_workspace_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListDirResponse) GetEntries() []*FileInfo {
@@ -587,7 +724,7 @@ type ReadFileRequest struct {
 
 func (x *ReadFileRequest) Reset() {
 	*x = ReadFileRequest{}
-	mi := &file_workspace_proto_msgTypes[6]
+	mi := &file_workspace_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -599,7 +736,7 @@ func (x *ReadFileRequest) String() string {
 func (*ReadFileRequest) ProtoMessage() {}
 
 func (x *ReadFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[6]
+	mi := &file_workspace_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -612,7 +749,7 @@ func (x *ReadFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadFileRequest.ProtoReflect.Descriptor instead.
 func (*ReadFileRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{6}
+	return file_workspace_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ReadFileRequest) GetPath() *Path {
@@ -631,7 +768,7 @@ type ReadFileResponse struct {
 
 func (x *ReadFileResponse) Reset() {
 	*x = ReadFileResponse{}
-	mi := &file_workspace_proto_msgTypes[7]
+	mi := &file_workspace_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -643,7 +780,7 @@ func (x *ReadFileResponse) String() string {
 func (*ReadFileResponse) ProtoMessage() {}
 
 func (x *ReadFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[7]
+	mi := &file_workspace_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -656,7 +793,7 @@ func (x *ReadFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadFileResponse.ProtoReflect.Descriptor instead.
 func (*ReadFileResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{7}
+	return file_workspace_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ReadFileResponse) GetContent() []byte {
@@ -676,7 +813,7 @@ type WriteOptions struct {
 
 func (x *WriteOptions) Reset() {
 	*x = WriteOptions{}
-	mi := &file_workspace_proto_msgTypes[8]
+	mi := &file_workspace_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -688,7 +825,7 @@ func (x *WriteOptions) String() string {
 func (*WriteOptions) ProtoMessage() {}
 
 func (x *WriteOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[8]
+	mi := &file_workspace_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -701,7 +838,7 @@ func (x *WriteOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteOptions.ProtoReflect.Descriptor instead.
 func (*WriteOptions) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{8}
+	return file_workspace_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WriteOptions) GetNew() bool {
@@ -729,7 +866,7 @@ type WriteFileRequest struct {
 
 func (x *WriteFileRequest) Reset() {
 	*x = WriteFileRequest{}
-	mi := &file_workspace_proto_msgTypes[9]
+	mi := &file_workspace_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -741,7 +878,7 @@ func (x *WriteFileRequest) String() string {
 func (*WriteFileRequest) ProtoMessage() {}
 
 func (x *WriteFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[9]
+	mi := &file_workspace_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -754,7 +891,7 @@ func (x *WriteFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteFileRequest.ProtoReflect.Descriptor instead.
 func (*WriteFileRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{9}
+	return file_workspace_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WriteFileRequest) GetPath() *Path {
@@ -786,7 +923,7 @@ type WriteFileResponse struct {
 
 func (x *WriteFileResponse) Reset() {
 	*x = WriteFileResponse{}
-	mi := &file_workspace_proto_msgTypes[10]
+	mi := &file_workspace_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -798,7 +935,7 @@ func (x *WriteFileResponse) String() string {
 func (*WriteFileResponse) ProtoMessage() {}
 
 func (x *WriteFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[10]
+	mi := &file_workspace_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -811,7 +948,7 @@ func (x *WriteFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteFileResponse.ProtoReflect.Descriptor instead.
 func (*WriteFileResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{10}
+	return file_workspace_proto_rawDescGZIP(), []int{12}
 }
 
 type MkdirRequest struct {
@@ -823,7 +960,7 @@ type MkdirRequest struct {
 
 func (x *MkdirRequest) Reset() {
 	*x = MkdirRequest{}
-	mi := &file_workspace_proto_msgTypes[11]
+	mi := &file_workspace_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -835,7 +972,7 @@ func (x *MkdirRequest) String() string {
 func (*MkdirRequest) ProtoMessage() {}
 
 func (x *MkdirRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[11]
+	mi := &file_workspace_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -848,7 +985,7 @@ func (x *MkdirRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MkdirRequest.ProtoReflect.Descriptor instead.
 func (*MkdirRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{11}
+	return file_workspace_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *MkdirRequest) GetPath() *Path {
@@ -866,7 +1003,7 @@ type MkdirResponse struct {
 
 func (x *MkdirResponse) Reset() {
 	*x = MkdirResponse{}
-	mi := &file_workspace_proto_msgTypes[12]
+	mi := &file_workspace_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -878,7 +1015,7 @@ func (x *MkdirResponse) String() string {
 func (*MkdirResponse) ProtoMessage() {}
 
 func (x *MkdirResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[12]
+	mi := &file_workspace_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -891,7 +1028,7 @@ func (x *MkdirResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MkdirResponse.ProtoReflect.Descriptor instead.
 func (*MkdirResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{12}
+	return file_workspace_proto_rawDescGZIP(), []int{14}
 }
 
 type RenameRequest struct {
@@ -904,7 +1041,7 @@ type RenameRequest struct {
 
 func (x *RenameRequest) Reset() {
 	*x = RenameRequest{}
-	mi := &file_workspace_proto_msgTypes[13]
+	mi := &file_workspace_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -916,7 +1053,7 @@ func (x *RenameRequest) String() string {
 func (*RenameRequest) ProtoMessage() {}
 
 func (x *RenameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[13]
+	mi := &file_workspace_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -929,7 +1066,7 @@ func (x *RenameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameRequest.ProtoReflect.Descriptor instead.
 func (*RenameRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{13}
+	return file_workspace_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RenameRequest) GetFrom() *Path {
@@ -954,7 +1091,7 @@ type RenameResponse struct {
 
 func (x *RenameResponse) Reset() {
 	*x = RenameResponse{}
-	mi := &file_workspace_proto_msgTypes[14]
+	mi := &file_workspace_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +1103,7 @@ func (x *RenameResponse) String() string {
 func (*RenameResponse) ProtoMessage() {}
 
 func (x *RenameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[14]
+	mi := &file_workspace_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +1116,7 @@ func (x *RenameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameResponse.ProtoReflect.Descriptor instead.
 func (*RenameResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{14}
+	return file_workspace_proto_rawDescGZIP(), []int{16}
 }
 
 type DeleteRequest struct {
@@ -992,7 +1129,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_workspace_proto_msgTypes[15]
+	mi := &file_workspace_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1004,7 +1141,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[15]
+	mi := &file_workspace_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1017,7 +1154,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{15}
+	return file_workspace_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteRequest) GetPath() *Path {
@@ -1042,7 +1179,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_workspace_proto_msgTypes[16]
+	mi := &file_workspace_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1054,7 +1191,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[16]
+	mi := &file_workspace_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1067,7 +1204,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{16}
+	return file_workspace_proto_rawDescGZIP(), []int{18}
 }
 
 type ReadRawRequest struct {
@@ -1080,7 +1217,7 @@ type ReadRawRequest struct {
 
 func (x *ReadRawRequest) Reset() {
 	*x = ReadRawRequest{}
-	mi := &file_workspace_proto_msgTypes[17]
+	mi := &file_workspace_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1092,7 +1229,7 @@ func (x *ReadRawRequest) String() string {
 func (*ReadRawRequest) ProtoMessage() {}
 
 func (x *ReadRawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[17]
+	mi := &file_workspace_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1105,7 +1242,7 @@ func (x *ReadRawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRawRequest.ProtoReflect.Descriptor instead.
 func (*ReadRawRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{17}
+	return file_workspace_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReadRawRequest) GetPath() *Path {
@@ -1131,7 +1268,7 @@ type ReadRawResponse struct {
 
 func (x *ReadRawResponse) Reset() {
 	*x = ReadRawResponse{}
-	mi := &file_workspace_proto_msgTypes[18]
+	mi := &file_workspace_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1280,7 @@ func (x *ReadRawResponse) String() string {
 func (*ReadRawResponse) ProtoMessage() {}
 
 func (x *ReadRawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[18]
+	mi := &file_workspace_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1293,7 @@ func (x *ReadRawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRawResponse.ProtoReflect.Descriptor instead.
 func (*ReadRawResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{18}
+	return file_workspace_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReadRawResponse) GetContent() []byte {
@@ -1180,7 +1317,7 @@ type WriteRawRequest struct {
 
 func (x *WriteRawRequest) Reset() {
 	*x = WriteRawRequest{}
-	mi := &file_workspace_proto_msgTypes[19]
+	mi := &file_workspace_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1192,7 +1329,7 @@ func (x *WriteRawRequest) String() string {
 func (*WriteRawRequest) ProtoMessage() {}
 
 func (x *WriteRawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[19]
+	mi := &file_workspace_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1205,7 +1342,7 @@ func (x *WriteRawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteRawRequest.ProtoReflect.Descriptor instead.
 func (*WriteRawRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{19}
+	return file_workspace_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WriteRawRequest) GetPart() isWriteRawRequest_Part {
@@ -1272,7 +1409,7 @@ type WriteRawResponse struct {
 
 func (x *WriteRawResponse) Reset() {
 	*x = WriteRawResponse{}
-	mi := &file_workspace_proto_msgTypes[20]
+	mi := &file_workspace_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1284,7 +1421,7 @@ func (x *WriteRawResponse) String() string {
 func (*WriteRawResponse) ProtoMessage() {}
 
 func (x *WriteRawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[20]
+	mi := &file_workspace_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1297,7 +1434,7 @@ func (x *WriteRawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteRawResponse.ProtoReflect.Descriptor instead.
 func (*WriteRawResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{20}
+	return file_workspace_proto_rawDescGZIP(), []int{22}
 }
 
 // A Reason is a detail of errors: what went wrong, in one of the words of
@@ -1315,7 +1452,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_workspace_proto_msgTypes[21]
+	mi := &file_workspace_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1464,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[21]
+	mi := &file_workspace_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1477,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{21}
+	return file_workspace_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Reason) GetName() string {
@@ -1388,7 +1525,7 @@ type Rule struct {
 
 func (x *Rule) Reset() {
 	*x = Rule{}
-	mi := &file_workspace_proto_msgTypes[22]
+	mi := &file_workspace_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1400,7 +1537,7 @@ func (x *Rule) String() string {
 func (*Rule) ProtoMessage() {}
 
 func (x *Rule) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[22]
+	mi := &file_workspace_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1413,7 +1550,7 @@ func (x *Rule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rule.ProtoReflect.Descriptor instead.
 func (*Rule) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{22}
+	return file_workspace_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Rule) GetTarget() []byte {
@@ -1442,7 +1579,7 @@ type Scope struct {
 
 func (x *Scope) Reset() {
 	*x = Scope{}
-	mi := &file_workspace_proto_msgTypes[23]
+	mi := &file_workspace_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1454,7 +1591,7 @@ func (x *Scope) String() string {
 func (*Scope) ProtoMessage() {}
 
 func (x *Scope) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[23]
+	mi := &file_workspace_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1467,7 +1604,7 @@ func (x *Scope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scope.ProtoReflect.Descriptor instead.
 func (*Scope) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{23}
+	return file_workspace_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Scope) GetAllow() []*Scope_Allowance {
@@ -1494,7 +1631,7 @@ type NewScopeRequest struct {
 
 func (x *NewScopeRequest) Reset() {
 	*x = NewScopeRequest{}
-	mi := &file_workspace_proto_msgTypes[24]
+	mi := &file_workspace_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1506,7 +1643,7 @@ func (x *NewScopeRequest) String() string {
 func (*NewScopeRequest) ProtoMessage() {}
 
 func (x *NewScopeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[24]
+	mi := &file_workspace_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1519,7 +1656,7 @@ func (x *NewScopeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewScopeRequest.ProtoReflect.Descriptor instead.
 func (*NewScopeRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{24}
+	return file_workspace_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *NewScopeRequest) GetAllow() []*Rule {
@@ -1545,7 +1682,7 @@ type NewScopeResponse struct {
 
 func (x *NewScopeResponse) Reset() {
 	*x = NewScopeResponse{}
-	mi := &file_workspace_proto_msgTypes[25]
+	mi := &file_workspace_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1557,7 +1694,7 @@ func (x *NewScopeResponse) String() string {
 func (*NewScopeResponse) ProtoMessage() {}
 
 func (x *NewScopeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[25]
+	mi := &file_workspace_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1570,7 +1707,7 @@ func (x *NewScopeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewScopeResponse.ProtoReflect.Descriptor instead.
 func (*NewScopeResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{25}
+	return file_workspace_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *NewScopeResponse) GetScope() *Scope {
@@ -1592,7 +1729,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_workspace_proto_msgTypes[26]
+	mi := &file_workspace_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1604,7 +1741,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[26]
+	mi := &file_workspace_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1617,7 +1754,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{26}
+	return file_workspace_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Finding) GetVerdict() Verdict {
@@ -1659,7 +1796,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_workspace_proto_msgTypes[27]
+	mi := &file_workspace_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1671,7 +1808,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[27]
+	mi := &file_workspace_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1684,7 +1821,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{27}
+	return file_workspace_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Refusal) GetFinding() *Finding {
@@ -1718,7 +1855,7 @@ type JudgeRequest struct {
 
 func (x *JudgeRequest) Reset() {
 	*x = JudgeRequest{}
-	mi := &file_workspace_proto_msgTypes[28]
+	mi := &file_workspace_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1730,7 +1867,7 @@ func (x *JudgeRequest) String() string {
 func (*JudgeRequest) ProtoMessage() {}
 
 func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[28]
+	mi := &file_workspace_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1743,7 +1880,7 @@ func (x *JudgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeRequest.ProtoReflect.Descriptor instead.
 func (*JudgeRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{28}
+	return file_workspace_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *JudgeRequest) GetScope() *Scope {
@@ -1769,7 +1906,7 @@ type JudgeResponse struct {
 
 func (x *JudgeResponse) Reset() {
 	*x = JudgeResponse{}
-	mi := &file_workspace_proto_msgTypes[29]
+	mi := &file_workspace_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1781,7 +1918,7 @@ func (x *JudgeResponse) String() string {
 func (*JudgeResponse) ProtoMessage() {}
 
 func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[29]
+	mi := &file_workspace_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1794,7 +1931,7 @@ func (x *JudgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeResponse.ProtoReflect.Descriptor instead.
 func (*JudgeResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{29}
+	return file_workspace_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *JudgeResponse) GetJudgements() []*JudgeResponse_Judgement {
@@ -1821,7 +1958,7 @@ type ShowRequest struct {
 
 func (x *ShowRequest) Reset() {
 	*x = ShowRequest{}
-	mi := &file_workspace_proto_msgTypes[30]
+	mi := &file_workspace_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1833,7 +1970,7 @@ func (x *ShowRequest) String() string {
 func (*ShowRequest) ProtoMessage() {}
 
 func (x *ShowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[30]
+	mi := &file_workspace_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1846,7 +1983,7 @@ func (x *ShowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShowRequest.ProtoReflect.Descriptor instead.
 func (*ShowRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{30}
+	return file_workspace_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ShowRequest) GetScope() *Scope {
@@ -1929,7 +2066,7 @@ type ShowResponse struct {
 
 func (x *ShowResponse) Reset() {
 	*x = ShowResponse{}
-	mi := &file_workspace_proto_msgTypes[31]
+	mi := &file_workspace_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1941,7 +2078,7 @@ func (x *ShowResponse) String() string {
 func (*ShowResponse) ProtoMessage() {}
 
 func (x *ShowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[31]
+	mi := &file_workspace_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1954,7 +2091,7 @@ func (x *ShowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShowResponse.ProtoReflect.Descriptor instead.
 func (*ShowResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{31}
+	return file_workspace_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ShowResponse) GetFolder() bool {
@@ -2035,7 +2172,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_workspace_proto_msgTypes[32]
+	mi := &file_workspace_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2047,7 +2184,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[32]
+	mi := &file_workspace_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2060,7 +2197,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{32}
+	return file_workspace_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ApplyRequest) GetScope() *Scope {
@@ -2120,7 +2257,7 @@ type ApplyResponse struct {
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_workspace_proto_msgTypes[33]
+	mi := &file_workspace_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2132,7 +2269,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[33]
+	mi := &file_workspace_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2145,7 +2282,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{33}
+	return file_workspace_proto_rawDescGZIP(), []int{35}
 }
 
 type SearchRoot struct {
@@ -2158,7 +2295,7 @@ type SearchRoot struct {
 
 func (x *SearchRoot) Reset() {
 	*x = SearchRoot{}
-	mi := &file_workspace_proto_msgTypes[34]
+	mi := &file_workspace_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2170,7 +2307,7 @@ func (x *SearchRoot) String() string {
 func (*SearchRoot) ProtoMessage() {}
 
 func (x *SearchRoot) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[34]
+	mi := &file_workspace_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2183,7 +2320,7 @@ func (x *SearchRoot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchRoot.ProtoReflect.Descriptor instead.
 func (*SearchRoot) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{34}
+	return file_workspace_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SearchRoot) GetPath() []byte {
@@ -2212,7 +2349,7 @@ type SearchLimits struct {
 
 func (x *SearchLimits) Reset() {
 	*x = SearchLimits{}
-	mi := &file_workspace_proto_msgTypes[35]
+	mi := &file_workspace_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2224,7 +2361,7 @@ func (x *SearchLimits) String() string {
 func (*SearchLimits) ProtoMessage() {}
 
 func (x *SearchLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[35]
+	mi := &file_workspace_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2237,7 +2374,7 @@ func (x *SearchLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchLimits.ProtoReflect.Descriptor instead.
 func (*SearchLimits) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{35}
+	return file_workspace_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SearchLimits) GetKeep() int64 {
@@ -2282,7 +2419,7 @@ type GrepRequest struct {
 
 func (x *GrepRequest) Reset() {
 	*x = GrepRequest{}
-	mi := &file_workspace_proto_msgTypes[36]
+	mi := &file_workspace_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2294,7 +2431,7 @@ func (x *GrepRequest) String() string {
 func (*GrepRequest) ProtoMessage() {}
 
 func (x *GrepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[36]
+	mi := &file_workspace_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2307,7 +2444,7 @@ func (x *GrepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrepRequest.ProtoReflect.Descriptor instead.
 func (*GrepRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{36}
+	return file_workspace_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GrepRequest) GetScope() *Scope {
@@ -2413,7 +2550,7 @@ type GlobRequest struct {
 
 func (x *GlobRequest) Reset() {
 	*x = GlobRequest{}
-	mi := &file_workspace_proto_msgTypes[37]
+	mi := &file_workspace_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2425,7 +2562,7 @@ func (x *GlobRequest) String() string {
 func (*GlobRequest) ProtoMessage() {}
 
 func (x *GlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[37]
+	mi := &file_workspace_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2438,7 +2575,7 @@ func (x *GlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GlobRequest.ProtoReflect.Descriptor instead.
 func (*GlobRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{37}
+	return file_workspace_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GlobRequest) GetScope() *Scope {
@@ -2484,7 +2621,7 @@ type SearchResponse struct {
 
 func (x *SearchResponse) Reset() {
 	*x = SearchResponse{}
-	mi := &file_workspace_proto_msgTypes[38]
+	mi := &file_workspace_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2496,7 +2633,7 @@ func (x *SearchResponse) String() string {
 func (*SearchResponse) ProtoMessage() {}
 
 func (x *SearchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[38]
+	mi := &file_workspace_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2509,7 +2646,7 @@ func (x *SearchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchResponse.ProtoReflect.Descriptor instead.
 func (*SearchResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{38}
+	return file_workspace_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SearchResponse) GetMissing() [][]byte {
@@ -2581,7 +2718,7 @@ type Spec struct {
 
 func (x *Spec) Reset() {
 	*x = Spec{}
-	mi := &file_workspace_proto_msgTypes[39]
+	mi := &file_workspace_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2593,7 +2730,7 @@ func (x *Spec) String() string {
 func (*Spec) ProtoMessage() {}
 
 func (x *Spec) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[39]
+	mi := &file_workspace_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2606,7 +2743,7 @@ func (x *Spec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spec.ProtoReflect.Descriptor instead.
 func (*Spec) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{39}
+	return file_workspace_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Spec) GetKey() string {
@@ -2702,7 +2839,7 @@ type Environment struct {
 
 func (x *Environment) Reset() {
 	*x = Environment{}
-	mi := &file_workspace_proto_msgTypes[40]
+	mi := &file_workspace_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2714,7 +2851,7 @@ func (x *Environment) String() string {
 func (*Environment) ProtoMessage() {}
 
 func (x *Environment) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[40]
+	mi := &file_workspace_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2727,7 +2864,7 @@ func (x *Environment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Environment.ProtoReflect.Descriptor instead.
 func (*Environment) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{40}
+	return file_workspace_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Environment) GetVariables() [][]byte {
@@ -2747,7 +2884,7 @@ type Size struct {
 
 func (x *Size) Reset() {
 	*x = Size{}
-	mi := &file_workspace_proto_msgTypes[41]
+	mi := &file_workspace_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2759,7 +2896,7 @@ func (x *Size) String() string {
 func (*Size) ProtoMessage() {}
 
 func (x *Size) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[41]
+	mi := &file_workspace_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2772,7 +2909,7 @@ func (x *Size) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Size.ProtoReflect.Descriptor instead.
 func (*Size) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{41}
+	return file_workspace_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Size) GetRows() uint32 {
@@ -2800,7 +2937,7 @@ type Limits struct {
 
 func (x *Limits) Reset() {
 	*x = Limits{}
-	mi := &file_workspace_proto_msgTypes[42]
+	mi := &file_workspace_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2812,7 +2949,7 @@ func (x *Limits) String() string {
 func (*Limits) ProtoMessage() {}
 
 func (x *Limits) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[42]
+	mi := &file_workspace_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2825,7 +2962,7 @@ func (x *Limits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limits.ProtoReflect.Descriptor instead.
 func (*Limits) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{42}
+	return file_workspace_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Limits) GetTime() *durationpb.Duration {
@@ -2885,7 +3022,7 @@ type Process struct {
 
 func (x *Process) Reset() {
 	*x = Process{}
-	mi := &file_workspace_proto_msgTypes[43]
+	mi := &file_workspace_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2897,7 +3034,7 @@ func (x *Process) String() string {
 func (*Process) ProtoMessage() {}
 
 func (x *Process) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[43]
+	mi := &file_workspace_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2910,7 +3047,7 @@ func (x *Process) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Process.ProtoReflect.Descriptor instead.
 func (*Process) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{43}
+	return file_workspace_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Process) GetId() string {
@@ -3111,7 +3248,7 @@ type StartRequest struct {
 
 func (x *StartRequest) Reset() {
 	*x = StartRequest{}
-	mi := &file_workspace_proto_msgTypes[44]
+	mi := &file_workspace_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3123,7 +3260,7 @@ func (x *StartRequest) String() string {
 func (*StartRequest) ProtoMessage() {}
 
 func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[44]
+	mi := &file_workspace_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3136,7 +3273,7 @@ func (x *StartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
 func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{44}
+	return file_workspace_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *StartRequest) GetSpec() *Spec {
@@ -3156,7 +3293,7 @@ type StartResponse struct {
 
 func (x *StartResponse) Reset() {
 	*x = StartResponse{}
-	mi := &file_workspace_proto_msgTypes[45]
+	mi := &file_workspace_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3168,7 +3305,7 @@ func (x *StartResponse) String() string {
 func (*StartResponse) ProtoMessage() {}
 
 func (x *StartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[45]
+	mi := &file_workspace_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3181,7 +3318,7 @@ func (x *StartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartResponse.ProtoReflect.Descriptor instead.
 func (*StartResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{45}
+	return file_workspace_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *StartResponse) GetProcess() *Process {
@@ -3209,7 +3346,7 @@ type Handle struct {
 
 func (x *Handle) Reset() {
 	*x = Handle{}
-	mi := &file_workspace_proto_msgTypes[46]
+	mi := &file_workspace_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3221,7 +3358,7 @@ func (x *Handle) String() string {
 func (*Handle) ProtoMessage() {}
 
 func (x *Handle) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[46]
+	mi := &file_workspace_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3234,7 +3371,7 @@ func (x *Handle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handle.ProtoReflect.Descriptor instead.
 func (*Handle) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{46}
+	return file_workspace_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Handle) GetOwner() string {
@@ -3261,7 +3398,7 @@ type FindRequest struct {
 
 func (x *FindRequest) Reset() {
 	*x = FindRequest{}
-	mi := &file_workspace_proto_msgTypes[47]
+	mi := &file_workspace_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3273,7 +3410,7 @@ func (x *FindRequest) String() string {
 func (*FindRequest) ProtoMessage() {}
 
 func (x *FindRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[47]
+	mi := &file_workspace_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3286,7 +3423,7 @@ func (x *FindRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindRequest.ProtoReflect.Descriptor instead.
 func (*FindRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{47}
+	return file_workspace_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *FindRequest) GetOwner() string {
@@ -3312,7 +3449,7 @@ type FindResponse struct {
 
 func (x *FindResponse) Reset() {
 	*x = FindResponse{}
-	mi := &file_workspace_proto_msgTypes[48]
+	mi := &file_workspace_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3324,7 +3461,7 @@ func (x *FindResponse) String() string {
 func (*FindResponse) ProtoMessage() {}
 
 func (x *FindResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[48]
+	mi := &file_workspace_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3337,7 +3474,7 @@ func (x *FindResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindResponse.ProtoReflect.Descriptor instead.
 func (*FindResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{48}
+	return file_workspace_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *FindResponse) GetProcess() *Process {
@@ -3356,7 +3493,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_workspace_proto_msgTypes[49]
+	mi := &file_workspace_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3368,7 +3505,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[49]
+	mi := &file_workspace_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3381,7 +3518,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{49}
+	return file_workspace_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *GetRequest) GetHandle() *Handle {
@@ -3400,7 +3537,7 @@ type GetResponse struct {
 
 func (x *GetResponse) Reset() {
 	*x = GetResponse{}
-	mi := &file_workspace_proto_msgTypes[50]
+	mi := &file_workspace_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3412,7 +3549,7 @@ func (x *GetResponse) String() string {
 func (*GetResponse) ProtoMessage() {}
 
 func (x *GetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[50]
+	mi := &file_workspace_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3425,7 +3562,7 @@ func (x *GetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResponse.ProtoReflect.Descriptor instead.
 func (*GetResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{50}
+	return file_workspace_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GetResponse) GetProcess() *Process {
@@ -3444,7 +3581,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_workspace_proto_msgTypes[51]
+	mi := &file_workspace_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3456,7 +3593,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[51]
+	mi := &file_workspace_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3469,7 +3606,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{51}
+	return file_workspace_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListRequest) GetOwner() string {
@@ -3488,7 +3625,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_workspace_proto_msgTypes[52]
+	mi := &file_workspace_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3500,7 +3637,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[52]
+	mi := &file_workspace_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3513,7 +3650,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{52}
+	return file_workspace_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListResponse) GetProcesses() []*Process {
@@ -3532,7 +3669,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_workspace_proto_msgTypes[53]
+	mi := &file_workspace_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3544,7 +3681,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[53]
+	mi := &file_workspace_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3557,7 +3694,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{53}
+	return file_workspace_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *WaitRequest) GetHandle() *Handle {
@@ -3576,7 +3713,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_workspace_proto_msgTypes[54]
+	mi := &file_workspace_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3588,7 +3725,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[54]
+	mi := &file_workspace_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3601,7 +3738,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{54}
+	return file_workspace_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *WaitResponse) GetProcess() *Process {
@@ -3626,7 +3763,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_workspace_proto_msgTypes[55]
+	mi := &file_workspace_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3638,7 +3775,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[55]
+	mi := &file_workspace_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3651,7 +3788,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{55}
+	return file_workspace_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *OutputRequest) GetHandle() *Handle {
@@ -3716,7 +3853,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_workspace_proto_msgTypes[56]
+	mi := &file_workspace_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3728,7 +3865,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[56]
+	mi := &file_workspace_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3741,7 +3878,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{56}
+	return file_workspace_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -3789,7 +3926,7 @@ type ViewRequest struct {
 
 func (x *ViewRequest) Reset() {
 	*x = ViewRequest{}
-	mi := &file_workspace_proto_msgTypes[57]
+	mi := &file_workspace_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3801,7 +3938,7 @@ func (x *ViewRequest) String() string {
 func (*ViewRequest) ProtoMessage() {}
 
 func (x *ViewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[57]
+	mi := &file_workspace_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3814,7 +3951,7 @@ func (x *ViewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRequest.ProtoReflect.Descriptor instead.
 func (*ViewRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{57}
+	return file_workspace_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ViewRequest) GetHandle() *Handle {
@@ -3841,7 +3978,7 @@ type ViewResponse struct {
 
 func (x *ViewResponse) Reset() {
 	*x = ViewResponse{}
-	mi := &file_workspace_proto_msgTypes[58]
+	mi := &file_workspace_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3853,7 +3990,7 @@ func (x *ViewResponse) String() string {
 func (*ViewResponse) ProtoMessage() {}
 
 func (x *ViewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[58]
+	mi := &file_workspace_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3866,7 +4003,7 @@ func (x *ViewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewResponse.ProtoReflect.Descriptor instead.
 func (*ViewResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{58}
+	return file_workspace_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ViewResponse) GetText() []byte {
@@ -3899,7 +4036,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_workspace_proto_msgTypes[59]
+	mi := &file_workspace_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3911,7 +4048,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[59]
+	mi := &file_workspace_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3924,7 +4061,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{59}
+	return file_workspace_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ExecRequest) GetPart() isExecRequest_Part {
@@ -4027,7 +4164,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_workspace_proto_msgTypes[60]
+	mi := &file_workspace_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4039,7 +4176,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[60]
+	mi := &file_workspace_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4052,7 +4189,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{60}
+	return file_workspace_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ExecResponse) GetPart() isExecResponse_Part {
@@ -4122,7 +4259,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_workspace_proto_msgTypes[61]
+	mi := &file_workspace_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4134,7 +4271,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[61]
+	mi := &file_workspace_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4147,7 +4284,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{61}
+	return file_workspace_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Input) GetKey() string {
@@ -4181,7 +4318,7 @@ type StdinRequest struct {
 
 func (x *StdinRequest) Reset() {
 	*x = StdinRequest{}
-	mi := &file_workspace_proto_msgTypes[62]
+	mi := &file_workspace_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4193,7 +4330,7 @@ func (x *StdinRequest) String() string {
 func (*StdinRequest) ProtoMessage() {}
 
 func (x *StdinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[62]
+	mi := &file_workspace_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4206,7 +4343,7 @@ func (x *StdinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StdinRequest.ProtoReflect.Descriptor instead.
 func (*StdinRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{62}
+	return file_workspace_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *StdinRequest) GetHandle() *Handle {
@@ -4231,7 +4368,7 @@ type StdinResponse struct {
 
 func (x *StdinResponse) Reset() {
 	*x = StdinResponse{}
-	mi := &file_workspace_proto_msgTypes[63]
+	mi := &file_workspace_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4243,7 +4380,7 @@ func (x *StdinResponse) String() string {
 func (*StdinResponse) ProtoMessage() {}
 
 func (x *StdinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[63]
+	mi := &file_workspace_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4256,7 +4393,7 @@ func (x *StdinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StdinResponse.ProtoReflect.Descriptor instead.
 func (*StdinResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{63}
+	return file_workspace_proto_rawDescGZIP(), []int{65}
 }
 
 type ResizeRequest struct {
@@ -4269,7 +4406,7 @@ type ResizeRequest struct {
 
 func (x *ResizeRequest) Reset() {
 	*x = ResizeRequest{}
-	mi := &file_workspace_proto_msgTypes[64]
+	mi := &file_workspace_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4281,7 +4418,7 @@ func (x *ResizeRequest) String() string {
 func (*ResizeRequest) ProtoMessage() {}
 
 func (x *ResizeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[64]
+	mi := &file_workspace_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4294,7 +4431,7 @@ func (x *ResizeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeRequest.ProtoReflect.Descriptor instead.
 func (*ResizeRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{64}
+	return file_workspace_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ResizeRequest) GetHandle() *Handle {
@@ -4319,7 +4456,7 @@ type ResizeResponse struct {
 
 func (x *ResizeResponse) Reset() {
 	*x = ResizeResponse{}
-	mi := &file_workspace_proto_msgTypes[65]
+	mi := &file_workspace_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4331,7 +4468,7 @@ func (x *ResizeResponse) String() string {
 func (*ResizeResponse) ProtoMessage() {}
 
 func (x *ResizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[65]
+	mi := &file_workspace_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4344,7 +4481,7 @@ func (x *ResizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResizeResponse.ProtoReflect.Descriptor instead.
 func (*ResizeResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{65}
+	return file_workspace_proto_rawDescGZIP(), []int{67}
 }
 
 type SignalRequest struct {
@@ -4357,7 +4494,7 @@ type SignalRequest struct {
 
 func (x *SignalRequest) Reset() {
 	*x = SignalRequest{}
-	mi := &file_workspace_proto_msgTypes[66]
+	mi := &file_workspace_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4369,7 +4506,7 @@ func (x *SignalRequest) String() string {
 func (*SignalRequest) ProtoMessage() {}
 
 func (x *SignalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[66]
+	mi := &file_workspace_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4382,7 +4519,7 @@ func (x *SignalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalRequest.ProtoReflect.Descriptor instead.
 func (*SignalRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{66}
+	return file_workspace_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *SignalRequest) GetHandle() *Handle {
@@ -4407,7 +4544,7 @@ type SignalResponse struct {
 
 func (x *SignalResponse) Reset() {
 	*x = SignalResponse{}
-	mi := &file_workspace_proto_msgTypes[67]
+	mi := &file_workspace_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4419,7 +4556,7 @@ func (x *SignalResponse) String() string {
 func (*SignalResponse) ProtoMessage() {}
 
 func (x *SignalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[67]
+	mi := &file_workspace_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4432,19 +4569,20 @@ func (x *SignalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalResponse.ProtoReflect.Descriptor instead.
 func (*SignalResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{67}
+	return file_workspace_proto_rawDescGZIP(), []int{69}
 }
 
 type StopRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Handle        *Handle                `protobuf:"bytes,1,opt,name=handle,proto3" json:"handle,omitempty"`
+	Interrupt     bool                   `protobuf:"varint,2,opt,name=interrupt,proto3" json:"interrupt,omitempty"` // INT first, as Ctrl-C at a terminal does, and less patience
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_workspace_proto_msgTypes[68]
+	mi := &file_workspace_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4456,7 +4594,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[68]
+	mi := &file_workspace_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4469,7 +4607,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{68}
+	return file_workspace_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *StopRequest) GetHandle() *Handle {
@@ -4477,6 +4615,13 @@ func (x *StopRequest) GetHandle() *Handle {
 		return x.Handle
 	}
 	return nil
+}
+
+func (x *StopRequest) GetInterrupt() bool {
+	if x != nil {
+		return x.Interrupt
+	}
+	return false
 }
 
 type StopResponse struct {
@@ -4488,7 +4633,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_workspace_proto_msgTypes[69]
+	mi := &file_workspace_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4500,7 +4645,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[69]
+	mi := &file_workspace_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4513,7 +4658,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{69}
+	return file_workspace_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *StopResponse) GetProcess() *Process {
@@ -4532,7 +4677,7 @@ type MarkSeenRequest struct {
 
 func (x *MarkSeenRequest) Reset() {
 	*x = MarkSeenRequest{}
-	mi := &file_workspace_proto_msgTypes[70]
+	mi := &file_workspace_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4544,7 +4689,7 @@ func (x *MarkSeenRequest) String() string {
 func (*MarkSeenRequest) ProtoMessage() {}
 
 func (x *MarkSeenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[70]
+	mi := &file_workspace_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4557,7 +4702,7 @@ func (x *MarkSeenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarkSeenRequest.ProtoReflect.Descriptor instead.
 func (*MarkSeenRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{70}
+	return file_workspace_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *MarkSeenRequest) GetHandle() *Handle {
@@ -4575,7 +4720,7 @@ type MarkSeenResponse struct {
 
 func (x *MarkSeenResponse) Reset() {
 	*x = MarkSeenResponse{}
-	mi := &file_workspace_proto_msgTypes[71]
+	mi := &file_workspace_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4587,7 +4732,7 @@ func (x *MarkSeenResponse) String() string {
 func (*MarkSeenResponse) ProtoMessage() {}
 
 func (x *MarkSeenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[71]
+	mi := &file_workspace_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4600,7 +4745,7 @@ func (x *MarkSeenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarkSeenResponse.ProtoReflect.Descriptor instead.
 func (*MarkSeenResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{71}
+	return file_workspace_proto_rawDescGZIP(), []int{73}
 }
 
 type NotStarted struct {
@@ -4613,7 +4758,7 @@ type NotStarted struct {
 
 func (x *NotStarted) Reset() {
 	*x = NotStarted{}
-	mi := &file_workspace_proto_msgTypes[72]
+	mi := &file_workspace_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4625,7 +4770,7 @@ func (x *NotStarted) String() string {
 func (*NotStarted) ProtoMessage() {}
 
 func (x *NotStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[72]
+	mi := &file_workspace_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4638,7 +4783,7 @@ func (x *NotStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotStarted.ProtoReflect.Descriptor instead.
 func (*NotStarted) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{72}
+	return file_workspace_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *NotStarted) GetId() string {
@@ -4668,7 +4813,7 @@ type CapReached struct {
 
 func (x *CapReached) Reset() {
 	*x = CapReached{}
-	mi := &file_workspace_proto_msgTypes[73]
+	mi := &file_workspace_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4680,7 +4825,7 @@ func (x *CapReached) String() string {
 func (*CapReached) ProtoMessage() {}
 
 func (x *CapReached) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[73]
+	mi := &file_workspace_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4693,7 +4838,7 @@ func (x *CapReached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapReached.ProtoReflect.Descriptor instead.
 func (*CapReached) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{73}
+	return file_workspace_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *CapReached) GetWhat() string {
@@ -4740,7 +4885,7 @@ type CollectRequest struct {
 
 func (x *CollectRequest) Reset() {
 	*x = CollectRequest{}
-	mi := &file_workspace_proto_msgTypes[74]
+	mi := &file_workspace_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4752,7 +4897,7 @@ func (x *CollectRequest) String() string {
 func (*CollectRequest) ProtoMessage() {}
 
 func (x *CollectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[74]
+	mi := &file_workspace_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4765,7 +4910,7 @@ func (x *CollectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest.ProtoReflect.Descriptor instead.
 func (*CollectRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{74}
+	return file_workspace_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *CollectRequest) GetSelections() []*CollectRequest_Selection {
@@ -4784,7 +4929,7 @@ type CollectResponse struct {
 
 func (x *CollectResponse) Reset() {
 	*x = CollectResponse{}
-	mi := &file_workspace_proto_msgTypes[75]
+	mi := &file_workspace_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4796,7 +4941,7 @@ func (x *CollectResponse) String() string {
 func (*CollectResponse) ProtoMessage() {}
 
 func (x *CollectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[75]
+	mi := &file_workspace_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4809,7 +4954,7 @@ func (x *CollectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectResponse.ProtoReflect.Descriptor instead.
 func (*CollectResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{75}
+	return file_workspace_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *CollectResponse) GetSelections() []*CollectResponse_Files {
@@ -4828,7 +4973,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_workspace_proto_msgTypes[76]
+	mi := &file_workspace_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4840,7 +4985,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[76]
+	mi := &file_workspace_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4853,7 +4998,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{76}
+	return file_workspace_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *CountRequest) GetPaths() [][]byte {
@@ -4872,7 +5017,7 @@ type CountResponse struct {
 
 func (x *CountResponse) Reset() {
 	*x = CountResponse{}
-	mi := &file_workspace_proto_msgTypes[77]
+	mi := &file_workspace_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4884,7 +5029,7 @@ func (x *CountResponse) String() string {
 func (*CountResponse) ProtoMessage() {}
 
 func (x *CountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[77]
+	mi := &file_workspace_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4897,7 +5042,7 @@ func (x *CountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountResponse.ProtoReflect.Descriptor instead.
 func (*CountResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{77}
+	return file_workspace_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *CountResponse) GetCounts() []int64 {
@@ -4915,7 +5060,7 @@ type FoldersRequest struct {
 
 func (x *FoldersRequest) Reset() {
 	*x = FoldersRequest{}
-	mi := &file_workspace_proto_msgTypes[78]
+	mi := &file_workspace_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4927,7 +5072,7 @@ func (x *FoldersRequest) String() string {
 func (*FoldersRequest) ProtoMessage() {}
 
 func (x *FoldersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[78]
+	mi := &file_workspace_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4940,7 +5085,7 @@ func (x *FoldersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoldersRequest.ProtoReflect.Descriptor instead.
 func (*FoldersRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{78}
+	return file_workspace_proto_rawDescGZIP(), []int{80}
 }
 
 type FoldersResponse struct {
@@ -4953,7 +5098,7 @@ type FoldersResponse struct {
 
 func (x *FoldersResponse) Reset() {
 	*x = FoldersResponse{}
-	mi := &file_workspace_proto_msgTypes[79]
+	mi := &file_workspace_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4965,7 +5110,7 @@ func (x *FoldersResponse) String() string {
 func (*FoldersResponse) ProtoMessage() {}
 
 func (x *FoldersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[79]
+	mi := &file_workspace_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4978,7 +5123,7 @@ func (x *FoldersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoldersResponse.ProtoReflect.Descriptor instead.
 func (*FoldersResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{79}
+	return file_workspace_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *FoldersResponse) GetHome() []byte {
@@ -5013,7 +5158,7 @@ type FileState struct {
 
 func (x *FileState) Reset() {
 	*x = FileState{}
-	mi := &file_workspace_proto_msgTypes[80]
+	mi := &file_workspace_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5025,7 +5170,7 @@ func (x *FileState) String() string {
 func (*FileState) ProtoMessage() {}
 
 func (x *FileState) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[80]
+	mi := &file_workspace_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5038,7 +5183,7 @@ func (x *FileState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileState.ProtoReflect.Descriptor instead.
 func (*FileState) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{80}
+	return file_workspace_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *FileState) GetExists() bool {
@@ -5115,7 +5260,7 @@ type SurveyRequest struct {
 
 func (x *SurveyRequest) Reset() {
 	*x = SurveyRequest{}
-	mi := &file_workspace_proto_msgTypes[81]
+	mi := &file_workspace_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5127,7 +5272,7 @@ func (x *SurveyRequest) String() string {
 func (*SurveyRequest) ProtoMessage() {}
 
 func (x *SurveyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[81]
+	mi := &file_workspace_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5140,7 +5285,7 @@ func (x *SurveyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SurveyRequest.ProtoReflect.Descriptor instead.
 func (*SurveyRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{81}
+	return file_workspace_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *SurveyRequest) GetDirectories() [][]byte {
@@ -5177,7 +5322,7 @@ type SurveyResponse struct {
 
 func (x *SurveyResponse) Reset() {
 	*x = SurveyResponse{}
-	mi := &file_workspace_proto_msgTypes[82]
+	mi := &file_workspace_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5189,7 +5334,7 @@ func (x *SurveyResponse) String() string {
 func (*SurveyResponse) ProtoMessage() {}
 
 func (x *SurveyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[82]
+	mi := &file_workspace_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5202,7 +5347,7 @@ func (x *SurveyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SurveyResponse.ProtoReflect.Descriptor instead.
 func (*SurveyResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{82}
+	return file_workspace_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *SurveyResponse) GetTargets() []*SurveyResponse_Target {
@@ -5251,7 +5396,7 @@ type RestoreRequest struct {
 
 func (x *RestoreRequest) Reset() {
 	*x = RestoreRequest{}
-	mi := &file_workspace_proto_msgTypes[83]
+	mi := &file_workspace_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5263,7 +5408,7 @@ func (x *RestoreRequest) String() string {
 func (*RestoreRequest) ProtoMessage() {}
 
 func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[83]
+	mi := &file_workspace_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5276,7 +5421,7 @@ func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreRequest.ProtoReflect.Descriptor instead.
 func (*RestoreRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{83}
+	return file_workspace_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *RestoreRequest) GetPath() []byte {
@@ -5308,7 +5453,7 @@ type RestoreResponse struct {
 
 func (x *RestoreResponse) Reset() {
 	*x = RestoreResponse{}
-	mi := &file_workspace_proto_msgTypes[84]
+	mi := &file_workspace_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5320,7 +5465,7 @@ func (x *RestoreResponse) String() string {
 func (*RestoreResponse) ProtoMessage() {}
 
 func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[84]
+	mi := &file_workspace_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5333,7 +5478,7 @@ func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreResponse.ProtoReflect.Descriptor instead.
 func (*RestoreResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{84}
+	return file_workspace_proto_rawDescGZIP(), []int{86}
 }
 
 type ChangesRequest struct {
@@ -5347,7 +5492,7 @@ type ChangesRequest struct {
 
 func (x *ChangesRequest) Reset() {
 	*x = ChangesRequest{}
-	mi := &file_workspace_proto_msgTypes[85]
+	mi := &file_workspace_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5359,7 +5504,7 @@ func (x *ChangesRequest) String() string {
 func (*ChangesRequest) ProtoMessage() {}
 
 func (x *ChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[85]
+	mi := &file_workspace_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5372,7 +5517,7 @@ func (x *ChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangesRequest.ProtoReflect.Descriptor instead.
 func (*ChangesRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{85}
+	return file_workspace_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ChangesRequest) GetDirectory() []byte {
@@ -5406,7 +5551,7 @@ type ChangesResponse struct {
 
 func (x *ChangesResponse) Reset() {
 	*x = ChangesResponse{}
-	mi := &file_workspace_proto_msgTypes[86]
+	mi := &file_workspace_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5418,7 +5563,7 @@ func (x *ChangesResponse) String() string {
 func (*ChangesResponse) ProtoMessage() {}
 
 func (x *ChangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[86]
+	mi := &file_workspace_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5431,7 +5576,7 @@ func (x *ChangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangesResponse.ProtoReflect.Descriptor instead.
 func (*ChangesResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{86}
+	return file_workspace_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ChangesResponse) GetBase() string {
@@ -5458,7 +5603,7 @@ type WriteRawRequest_Begin struct {
 
 func (x *WriteRawRequest_Begin) Reset() {
 	*x = WriteRawRequest_Begin{}
-	mi := &file_workspace_proto_msgTypes[87]
+	mi := &file_workspace_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5470,7 +5615,7 @@ func (x *WriteRawRequest_Begin) String() string {
 func (*WriteRawRequest_Begin) ProtoMessage() {}
 
 func (x *WriteRawRequest_Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[87]
+	mi := &file_workspace_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5483,7 +5628,7 @@ func (x *WriteRawRequest_Begin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteRawRequest_Begin.ProtoReflect.Descriptor instead.
 func (*WriteRawRequest_Begin) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{19, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{21, 0}
 }
 
 func (x *WriteRawRequest_Begin) GetPath() *Path {
@@ -5508,7 +5653,7 @@ type WriteRawRequest_Commit struct {
 
 func (x *WriteRawRequest_Commit) Reset() {
 	*x = WriteRawRequest_Commit{}
-	mi := &file_workspace_proto_msgTypes[88]
+	mi := &file_workspace_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5520,7 +5665,7 @@ func (x *WriteRawRequest_Commit) String() string {
 func (*WriteRawRequest_Commit) ProtoMessage() {}
 
 func (x *WriteRawRequest_Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[88]
+	mi := &file_workspace_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5533,7 +5678,7 @@ func (x *WriteRawRequest_Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteRawRequest_Commit.ProtoReflect.Descriptor instead.
 func (*WriteRawRequest_Commit) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{19, 1}
+	return file_workspace_proto_rawDescGZIP(), []int{21, 1}
 }
 
 type Scope_Allowance struct {
@@ -5546,7 +5691,7 @@ type Scope_Allowance struct {
 
 func (x *Scope_Allowance) Reset() {
 	*x = Scope_Allowance{}
-	mi := &file_workspace_proto_msgTypes[89]
+	mi := &file_workspace_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5558,7 +5703,7 @@ func (x *Scope_Allowance) String() string {
 func (*Scope_Allowance) ProtoMessage() {}
 
 func (x *Scope_Allowance) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[89]
+	mi := &file_workspace_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5571,7 +5716,7 @@ func (x *Scope_Allowance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scope_Allowance.ProtoReflect.Descriptor instead.
 func (*Scope_Allowance) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{23, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{25, 0}
 }
 
 func (x *Scope_Allowance) GetPath() []byte {
@@ -5600,7 +5745,7 @@ type Scope_Denial struct {
 
 func (x *Scope_Denial) Reset() {
 	*x = Scope_Denial{}
-	mi := &file_workspace_proto_msgTypes[90]
+	mi := &file_workspace_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5612,7 +5757,7 @@ func (x *Scope_Denial) String() string {
 func (*Scope_Denial) ProtoMessage() {}
 
 func (x *Scope_Denial) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[90]
+	mi := &file_workspace_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5625,7 +5770,7 @@ func (x *Scope_Denial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scope_Denial.ProtoReflect.Descriptor instead.
 func (*Scope_Denial) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{23, 1}
+	return file_workspace_proto_rawDescGZIP(), []int{25, 1}
 }
 
 func (x *Scope_Denial) GetNames() [][]byte {
@@ -5667,7 +5812,7 @@ type JudgeRequest_Question struct {
 
 func (x *JudgeRequest_Question) Reset() {
 	*x = JudgeRequest_Question{}
-	mi := &file_workspace_proto_msgTypes[91]
+	mi := &file_workspace_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5679,7 +5824,7 @@ func (x *JudgeRequest_Question) String() string {
 func (*JudgeRequest_Question) ProtoMessage() {}
 
 func (x *JudgeRequest_Question) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[91]
+	mi := &file_workspace_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5692,7 +5837,7 @@ func (x *JudgeRequest_Question) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeRequest_Question.ProtoReflect.Descriptor instead.
 func (*JudgeRequest_Question) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{28, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{30, 0}
 }
 
 func (x *JudgeRequest_Question) GetPath() []byte {
@@ -5728,7 +5873,7 @@ type JudgeResponse_Judgement struct {
 
 func (x *JudgeResponse_Judgement) Reset() {
 	*x = JudgeResponse_Judgement{}
-	mi := &file_workspace_proto_msgTypes[92]
+	mi := &file_workspace_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5740,7 +5885,7 @@ func (x *JudgeResponse_Judgement) String() string {
 func (*JudgeResponse_Judgement) ProtoMessage() {}
 
 func (x *JudgeResponse_Judgement) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[92]
+	mi := &file_workspace_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5753,7 +5898,7 @@ func (x *JudgeResponse_Judgement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeResponse_Judgement.ProtoReflect.Descriptor instead.
 func (*JudgeResponse_Judgement) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{29, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{31, 0}
 }
 
 func (x *JudgeResponse_Judgement) GetFinding() *Finding {
@@ -5795,7 +5940,7 @@ type SearchResponse_Group struct {
 
 func (x *SearchResponse_Group) Reset() {
 	*x = SearchResponse_Group{}
-	mi := &file_workspace_proto_msgTypes[93]
+	mi := &file_workspace_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5807,7 +5952,7 @@ func (x *SearchResponse_Group) String() string {
 func (*SearchResponse_Group) ProtoMessage() {}
 
 func (x *SearchResponse_Group) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[93]
+	mi := &file_workspace_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5820,7 +5965,7 @@ func (x *SearchResponse_Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchResponse_Group.ProtoReflect.Descriptor instead.
 func (*SearchResponse_Group) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{38, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{40, 0}
 }
 
 func (x *SearchResponse_Group) GetName() []byte {
@@ -5856,7 +6001,7 @@ type SearchResponse_Item struct {
 
 func (x *SearchResponse_Item) Reset() {
 	*x = SearchResponse_Item{}
-	mi := &file_workspace_proto_msgTypes[94]
+	mi := &file_workspace_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5868,7 +6013,7 @@ func (x *SearchResponse_Item) String() string {
 func (*SearchResponse_Item) ProtoMessage() {}
 
 func (x *SearchResponse_Item) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[94]
+	mi := &file_workspace_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5881,7 +6026,7 @@ func (x *SearchResponse_Item) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchResponse_Item.ProtoReflect.Descriptor instead.
 func (*SearchResponse_Item) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{38, 1}
+	return file_workspace_proto_rawDescGZIP(), []int{40, 1}
 }
 
 func (x *SearchResponse_Item) GetText() []byte {
@@ -5923,7 +6068,7 @@ type Process_Exit struct {
 
 func (x *Process_Exit) Reset() {
 	*x = Process_Exit{}
-	mi := &file_workspace_proto_msgTypes[95]
+	mi := &file_workspace_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5935,7 +6080,7 @@ func (x *Process_Exit) String() string {
 func (*Process_Exit) ProtoMessage() {}
 
 func (x *Process_Exit) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[95]
+	mi := &file_workspace_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5948,7 +6093,7 @@ func (x *Process_Exit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Process_Exit.ProtoReflect.Descriptor instead.
 func (*Process_Exit) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{43, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{45, 0}
 }
 
 func (x *Process_Exit) GetCode() int32 {
@@ -5984,7 +6129,7 @@ type Process_Counts struct {
 
 func (x *Process_Counts) Reset() {
 	*x = Process_Counts{}
-	mi := &file_workspace_proto_msgTypes[96]
+	mi := &file_workspace_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5996,7 +6141,7 @@ func (x *Process_Counts) String() string {
 func (*Process_Counts) ProtoMessage() {}
 
 func (x *Process_Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[96]
+	mi := &file_workspace_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6009,7 +6154,7 @@ func (x *Process_Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Process_Counts.ProtoReflect.Descriptor instead.
 func (*Process_Counts) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{43, 1}
+	return file_workspace_proto_rawDescGZIP(), []int{45, 1}
 }
 
 func (x *Process_Counts) GetBytes() int64 {
@@ -6052,7 +6197,7 @@ type OutputResponse_Run struct {
 
 func (x *OutputResponse_Run) Reset() {
 	*x = OutputResponse_Run{}
-	mi := &file_workspace_proto_msgTypes[97]
+	mi := &file_workspace_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6064,7 +6209,7 @@ func (x *OutputResponse_Run) String() string {
 func (*OutputResponse_Run) ProtoMessage() {}
 
 func (x *OutputResponse_Run) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[97]
+	mi := &file_workspace_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6077,7 +6222,7 @@ func (x *OutputResponse_Run) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse_Run.ProtoReflect.Descriptor instead.
 func (*OutputResponse_Run) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{56, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{58, 0}
 }
 
 func (x *OutputResponse_Run) GetStream() Stream {
@@ -6120,7 +6265,7 @@ type ViewResponse_Truncation struct {
 
 func (x *ViewResponse_Truncation) Reset() {
 	*x = ViewResponse_Truncation{}
-	mi := &file_workspace_proto_msgTypes[98]
+	mi := &file_workspace_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6132,7 +6277,7 @@ func (x *ViewResponse_Truncation) String() string {
 func (*ViewResponse_Truncation) ProtoMessage() {}
 
 func (x *ViewResponse_Truncation) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[98]
+	mi := &file_workspace_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6145,7 +6290,7 @@ func (x *ViewResponse_Truncation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewResponse_Truncation.ProtoReflect.Descriptor instead.
 func (*ViewResponse_Truncation) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{58, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{60, 0}
 }
 
 func (x *ViewResponse_Truncation) GetOriginalBytes() int64 {
@@ -6186,7 +6331,7 @@ type ExecRequest_Attach struct {
 
 func (x *ExecRequest_Attach) Reset() {
 	*x = ExecRequest_Attach{}
-	mi := &file_workspace_proto_msgTypes[99]
+	mi := &file_workspace_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6198,7 +6343,7 @@ func (x *ExecRequest_Attach) String() string {
 func (*ExecRequest_Attach) ProtoMessage() {}
 
 func (x *ExecRequest_Attach) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[99]
+	mi := &file_workspace_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6211,7 +6356,7 @@ func (x *ExecRequest_Attach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest_Attach.ProtoReflect.Descriptor instead.
 func (*ExecRequest_Attach) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{59, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{61, 0}
 }
 
 func (x *ExecRequest_Attach) GetHandle() *Handle {
@@ -6238,7 +6383,7 @@ type ExecResponse_Begun struct {
 
 func (x *ExecResponse_Begun) Reset() {
 	*x = ExecResponse_Begun{}
-	mi := &file_workspace_proto_msgTypes[100]
+	mi := &file_workspace_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6250,7 +6395,7 @@ func (x *ExecResponse_Begun) String() string {
 func (*ExecResponse_Begun) ProtoMessage() {}
 
 func (x *ExecResponse_Begun) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[100]
+	mi := &file_workspace_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6263,7 +6408,7 @@ func (x *ExecResponse_Begun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse_Begun.ProtoReflect.Descriptor instead.
 func (*ExecResponse_Begun) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{60, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{62, 0}
 }
 
 func (x *ExecResponse_Begun) GetProcess() *Process {
@@ -6292,7 +6437,7 @@ type ExecResponse_Output struct {
 
 func (x *ExecResponse_Output) Reset() {
 	*x = ExecResponse_Output{}
-	mi := &file_workspace_proto_msgTypes[101]
+	mi := &file_workspace_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6304,7 +6449,7 @@ func (x *ExecResponse_Output) String() string {
 func (*ExecResponse_Output) ProtoMessage() {}
 
 func (x *ExecResponse_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[101]
+	mi := &file_workspace_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6317,7 +6462,7 @@ func (x *ExecResponse_Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse_Output.ProtoReflect.Descriptor instead.
 func (*ExecResponse_Output) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{60, 1}
+	return file_workspace_proto_rawDescGZIP(), []int{62, 1}
 }
 
 func (x *ExecResponse_Output) GetStream() Stream {
@@ -6365,7 +6510,7 @@ type CollectRequest_Selection struct {
 
 func (x *CollectRequest_Selection) Reset() {
 	*x = CollectRequest_Selection{}
-	mi := &file_workspace_proto_msgTypes[102]
+	mi := &file_workspace_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6377,7 +6522,7 @@ func (x *CollectRequest_Selection) String() string {
 func (*CollectRequest_Selection) ProtoMessage() {}
 
 func (x *CollectRequest_Selection) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[102]
+	mi := &file_workspace_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6390,7 +6535,7 @@ func (x *CollectRequest_Selection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectRequest_Selection.ProtoReflect.Descriptor instead.
 func (*CollectRequest_Selection) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{74, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{76, 0}
 }
 
 func (x *CollectRequest_Selection) GetDirectory() []byte {
@@ -6451,7 +6596,7 @@ type CollectResponse_Files struct {
 
 func (x *CollectResponse_Files) Reset() {
 	*x = CollectResponse_Files{}
-	mi := &file_workspace_proto_msgTypes[103]
+	mi := &file_workspace_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6463,7 +6608,7 @@ func (x *CollectResponse_Files) String() string {
 func (*CollectResponse_Files) ProtoMessage() {}
 
 func (x *CollectResponse_Files) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[103]
+	mi := &file_workspace_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6476,7 +6621,7 @@ func (x *CollectResponse_Files) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectResponse_Files.ProtoReflect.Descriptor instead.
 func (*CollectResponse_Files) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{75, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{77, 0}
 }
 
 func (x *CollectResponse_Files) GetFiles() []*CollectResponse_File {
@@ -6498,7 +6643,7 @@ type CollectResponse_File struct {
 
 func (x *CollectResponse_File) Reset() {
 	*x = CollectResponse_File{}
-	mi := &file_workspace_proto_msgTypes[104]
+	mi := &file_workspace_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6510,7 +6655,7 @@ func (x *CollectResponse_File) String() string {
 func (*CollectResponse_File) ProtoMessage() {}
 
 func (x *CollectResponse_File) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[104]
+	mi := &file_workspace_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6523,7 +6668,7 @@ func (x *CollectResponse_File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectResponse_File.ProtoReflect.Descriptor instead.
 func (*CollectResponse_File) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{75, 1}
+	return file_workspace_proto_rawDescGZIP(), []int{77, 1}
 }
 
 func (x *CollectResponse_File) GetPath() []byte {
@@ -6567,7 +6712,7 @@ type FileState_Mark struct {
 
 func (x *FileState_Mark) Reset() {
 	*x = FileState_Mark{}
-	mi := &file_workspace_proto_msgTypes[105]
+	mi := &file_workspace_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6579,7 +6724,7 @@ func (x *FileState_Mark) String() string {
 func (*FileState_Mark) ProtoMessage() {}
 
 func (x *FileState_Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[105]
+	mi := &file_workspace_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6592,7 +6737,7 @@ func (x *FileState_Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileState_Mark.ProtoReflect.Descriptor instead.
 func (*FileState_Mark) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{80, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{82, 0}
 }
 
 func (x *FileState_Mark) GetDevice() uint64 {
@@ -6640,7 +6785,7 @@ type SurveyRequest_Known struct {
 
 func (x *SurveyRequest_Known) Reset() {
 	*x = SurveyRequest_Known{}
-	mi := &file_workspace_proto_msgTypes[106]
+	mi := &file_workspace_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6652,7 +6797,7 @@ func (x *SurveyRequest_Known) String() string {
 func (*SurveyRequest_Known) ProtoMessage() {}
 
 func (x *SurveyRequest_Known) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[106]
+	mi := &file_workspace_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6665,7 +6810,7 @@ func (x *SurveyRequest_Known) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SurveyRequest_Known.ProtoReflect.Descriptor instead.
 func (*SurveyRequest_Known) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{81, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{83, 0}
 }
 
 func (x *SurveyRequest_Known) GetPath() []byte {
@@ -6694,7 +6839,7 @@ type SurveyResponse_Target struct {
 
 func (x *SurveyResponse_Target) Reset() {
 	*x = SurveyResponse_Target{}
-	mi := &file_workspace_proto_msgTypes[107]
+	mi := &file_workspace_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6706,7 +6851,7 @@ func (x *SurveyResponse_Target) String() string {
 func (*SurveyResponse_Target) ProtoMessage() {}
 
 func (x *SurveyResponse_Target) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[107]
+	mi := &file_workspace_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6719,7 +6864,7 @@ func (x *SurveyResponse_Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SurveyResponse_Target.ProtoReflect.Descriptor instead.
 func (*SurveyResponse_Target) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{82, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{84, 0}
 }
 
 func (x *SurveyResponse_Target) GetPath() []byte {
@@ -6761,7 +6906,7 @@ type SurveyResponse_State struct {
 
 func (x *SurveyResponse_State) Reset() {
 	*x = SurveyResponse_State{}
-	mi := &file_workspace_proto_msgTypes[108]
+	mi := &file_workspace_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6773,7 +6918,7 @@ func (x *SurveyResponse_State) String() string {
 func (*SurveyResponse_State) ProtoMessage() {}
 
 func (x *SurveyResponse_State) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[108]
+	mi := &file_workspace_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6786,7 +6931,7 @@ func (x *SurveyResponse_State) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SurveyResponse_State.ProtoReflect.Descriptor instead.
 func (*SurveyResponse_State) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{82, 1}
+	return file_workspace_proto_rawDescGZIP(), []int{84, 1}
 }
 
 func (x *SurveyResponse_State) GetPath() []byte {
@@ -6823,7 +6968,7 @@ type ChangesResponse_File struct {
 
 func (x *ChangesResponse_File) Reset() {
 	*x = ChangesResponse_File{}
-	mi := &file_workspace_proto_msgTypes[109]
+	mi := &file_workspace_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6835,7 +6980,7 @@ func (x *ChangesResponse_File) String() string {
 func (*ChangesResponse_File) ProtoMessage() {}
 
 func (x *ChangesResponse_File) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[109]
+	mi := &file_workspace_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6848,7 +6993,7 @@ func (x *ChangesResponse_File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangesResponse_File.ProtoReflect.Descriptor instead.
 func (*ChangesResponse_File) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{86, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{88, 0}
 }
 
 func (x *ChangesResponse_File) GetPath() string {
@@ -6890,7 +7035,17 @@ var File_workspace_proto protoreflect.FileDescriptor
 
 const file_workspace_proto_rawDesc = "" +
 	"\n" +
-	"\x0fworkspace.proto\x12\x12abide.workspace.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\".\n" +
+	"\x0fworkspace.proto\x12\x12abide.workspace.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x11\n" +
+	"\x0fDescribeRequest\"\x8e\x02\n" +
+	"\x10DescribeResponse\x12\x1a\n" +
+	"\bidentity\x18\x01 \x01(\tR\bidentity\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1a\n" +
+	"\bprotocol\x18\x03 \x01(\x05R\bprotocol\x12\x1c\n" +
+	"\tdirectory\x18\x04 \x01(\fR\tdirectory\x12.\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1b\n" +
+	"\tdisk_free\x18\x06 \x01(\x03R\bdiskFree\x12\x1b\n" +
+	"\tdisk_size\x18\a \x01(\x03R\bdiskSize\x12 \n" +
+	"\venvironment\x18\b \x03(\fR\venvironment\".\n" +
 	"\x04Path\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\fR\x04name\x12\x12\n" +
 	"\x04root\x18\x02 \x01(\fR\x04root\"\xf3\x02\n" +
@@ -7255,9 +7410,10 @@ const file_workspace_proto_rawDesc = "" +
 	"\rSignalRequest\x122\n" +
 	"\x06handle\x18\x01 \x01(\v2\x1a.abide.workspace.v1.HandleR\x06handle\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\tR\x06signal\"\x10\n" +
-	"\x0eSignalResponse\"A\n" +
+	"\x0eSignalResponse\"_\n" +
 	"\vStopRequest\x122\n" +
-	"\x06handle\x18\x01 \x01(\v2\x1a.abide.workspace.v1.HandleR\x06handle\"E\n" +
+	"\x06handle\x18\x01 \x01(\v2\x1a.abide.workspace.v1.HandleR\x06handle\x12\x1c\n" +
+	"\tinterrupt\x18\x02 \x01(\bR\tinterrupt\"E\n" +
 	"\fStopResponse\x125\n" +
 	"\aprocess\x18\x01 \x01(\v2\x1b.abide.workspace.v1.ProcessR\aprocess\"E\n" +
 	"\x0fMarkSeenRequest\x122\n" +
@@ -7370,8 +7526,9 @@ const file_workspace_proto_rawDesc = "" +
 	"\x06Stream\x12\x0f\n" +
 	"\vSTREAM_BOTH\x10\x00\x12\x11\n" +
 	"\rSTREAM_STDOUT\x10\x01\x12\x11\n" +
-	"\rSTREAM_STDERR\x10\x022\x95\x17\n" +
-	"\x10WorkspaceService\x12N\n" +
+	"\rSTREAM_STDERR\x10\x022\xf1\x17\n" +
+	"\x10WorkspaceService\x12Z\n" +
+	"\bDescribe\x12#.abide.workspace.v1.DescribeRequest\x1a$.abide.workspace.v1.DescribeResponse\"\x03\x90\x02\x01\x12N\n" +
 	"\x04Stat\x12\x1f.abide.workspace.v1.StatRequest\x1a .abide.workspace.v1.StatResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\aListDir\x12\".abide.workspace.v1.ListDirRequest\x1a#.abide.workspace.v1.ListDirResponse\"\x03\x90\x02\x01\x12Z\n" +
 	"\bReadFile\x12#.abide.workspace.v1.ReadFileRequest\x1a$.abide.workspace.v1.ReadFileResponse\"\x03\x90\x02\x01\x12X\n" +
@@ -7421,301 +7578,306 @@ func file_workspace_proto_rawDescGZIP() []byte {
 }
 
 var file_workspace_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 110)
+var file_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 112)
 var file_workspace_proto_goTypes = []any{
 	(Verdict)(0),                     // 0: abide.workspace.v1.Verdict
 	(Stream)(0),                      // 1: abide.workspace.v1.Stream
 	(FileInfo_Kind)(0),               // 2: abide.workspace.v1.FileInfo.Kind
 	(GrepRequest_Mode)(0),            // 3: abide.workspace.v1.GrepRequest.Mode
-	(*Path)(nil),                     // 4: abide.workspace.v1.Path
-	(*FileInfo)(nil),                 // 5: abide.workspace.v1.FileInfo
-	(*StatRequest)(nil),              // 6: abide.workspace.v1.StatRequest
-	(*StatResponse)(nil),             // 7: abide.workspace.v1.StatResponse
-	(*ListDirRequest)(nil),           // 8: abide.workspace.v1.ListDirRequest
-	(*ListDirResponse)(nil),          // 9: abide.workspace.v1.ListDirResponse
-	(*ReadFileRequest)(nil),          // 10: abide.workspace.v1.ReadFileRequest
-	(*ReadFileResponse)(nil),         // 11: abide.workspace.v1.ReadFileResponse
-	(*WriteOptions)(nil),             // 12: abide.workspace.v1.WriteOptions
-	(*WriteFileRequest)(nil),         // 13: abide.workspace.v1.WriteFileRequest
-	(*WriteFileResponse)(nil),        // 14: abide.workspace.v1.WriteFileResponse
-	(*MkdirRequest)(nil),             // 15: abide.workspace.v1.MkdirRequest
-	(*MkdirResponse)(nil),            // 16: abide.workspace.v1.MkdirResponse
-	(*RenameRequest)(nil),            // 17: abide.workspace.v1.RenameRequest
-	(*RenameResponse)(nil),           // 18: abide.workspace.v1.RenameResponse
-	(*DeleteRequest)(nil),            // 19: abide.workspace.v1.DeleteRequest
-	(*DeleteResponse)(nil),           // 20: abide.workspace.v1.DeleteResponse
-	(*ReadRawRequest)(nil),           // 21: abide.workspace.v1.ReadRawRequest
-	(*ReadRawResponse)(nil),          // 22: abide.workspace.v1.ReadRawResponse
-	(*WriteRawRequest)(nil),          // 23: abide.workspace.v1.WriteRawRequest
-	(*WriteRawResponse)(nil),         // 24: abide.workspace.v1.WriteRawResponse
-	(*Reason)(nil),                   // 25: abide.workspace.v1.Reason
-	(*Rule)(nil),                     // 26: abide.workspace.v1.Rule
-	(*Scope)(nil),                    // 27: abide.workspace.v1.Scope
-	(*NewScopeRequest)(nil),          // 28: abide.workspace.v1.NewScopeRequest
-	(*NewScopeResponse)(nil),         // 29: abide.workspace.v1.NewScopeResponse
-	(*Finding)(nil),                  // 30: abide.workspace.v1.Finding
-	(*Refusal)(nil),                  // 31: abide.workspace.v1.Refusal
-	(*JudgeRequest)(nil),             // 32: abide.workspace.v1.JudgeRequest
-	(*JudgeResponse)(nil),            // 33: abide.workspace.v1.JudgeResponse
-	(*ShowRequest)(nil),              // 34: abide.workspace.v1.ShowRequest
-	(*ShowResponse)(nil),             // 35: abide.workspace.v1.ShowResponse
-	(*ApplyRequest)(nil),             // 36: abide.workspace.v1.ApplyRequest
-	(*ApplyResponse)(nil),            // 37: abide.workspace.v1.ApplyResponse
-	(*SearchRoot)(nil),               // 38: abide.workspace.v1.SearchRoot
-	(*SearchLimits)(nil),             // 39: abide.workspace.v1.SearchLimits
-	(*GrepRequest)(nil),              // 40: abide.workspace.v1.GrepRequest
-	(*GlobRequest)(nil),              // 41: abide.workspace.v1.GlobRequest
-	(*SearchResponse)(nil),           // 42: abide.workspace.v1.SearchResponse
-	(*Spec)(nil),                     // 43: abide.workspace.v1.Spec
-	(*Environment)(nil),              // 44: abide.workspace.v1.Environment
-	(*Size)(nil),                     // 45: abide.workspace.v1.Size
-	(*Limits)(nil),                   // 46: abide.workspace.v1.Limits
-	(*Process)(nil),                  // 47: abide.workspace.v1.Process
-	(*StartRequest)(nil),             // 48: abide.workspace.v1.StartRequest
-	(*StartResponse)(nil),            // 49: abide.workspace.v1.StartResponse
-	(*Handle)(nil),                   // 50: abide.workspace.v1.Handle
-	(*FindRequest)(nil),              // 51: abide.workspace.v1.FindRequest
-	(*FindResponse)(nil),             // 52: abide.workspace.v1.FindResponse
-	(*GetRequest)(nil),               // 53: abide.workspace.v1.GetRequest
-	(*GetResponse)(nil),              // 54: abide.workspace.v1.GetResponse
-	(*ListRequest)(nil),              // 55: abide.workspace.v1.ListRequest
-	(*ListResponse)(nil),             // 56: abide.workspace.v1.ListResponse
-	(*WaitRequest)(nil),              // 57: abide.workspace.v1.WaitRequest
-	(*WaitResponse)(nil),             // 58: abide.workspace.v1.WaitResponse
-	(*OutputRequest)(nil),            // 59: abide.workspace.v1.OutputRequest
-	(*OutputResponse)(nil),           // 60: abide.workspace.v1.OutputResponse
-	(*ViewRequest)(nil),              // 61: abide.workspace.v1.ViewRequest
-	(*ViewResponse)(nil),             // 62: abide.workspace.v1.ViewResponse
-	(*ExecRequest)(nil),              // 63: abide.workspace.v1.ExecRequest
-	(*ExecResponse)(nil),             // 64: abide.workspace.v1.ExecResponse
-	(*Input)(nil),                    // 65: abide.workspace.v1.Input
-	(*StdinRequest)(nil),             // 66: abide.workspace.v1.StdinRequest
-	(*StdinResponse)(nil),            // 67: abide.workspace.v1.StdinResponse
-	(*ResizeRequest)(nil),            // 68: abide.workspace.v1.ResizeRequest
-	(*ResizeResponse)(nil),           // 69: abide.workspace.v1.ResizeResponse
-	(*SignalRequest)(nil),            // 70: abide.workspace.v1.SignalRequest
-	(*SignalResponse)(nil),           // 71: abide.workspace.v1.SignalResponse
-	(*StopRequest)(nil),              // 72: abide.workspace.v1.StopRequest
-	(*StopResponse)(nil),             // 73: abide.workspace.v1.StopResponse
-	(*MarkSeenRequest)(nil),          // 74: abide.workspace.v1.MarkSeenRequest
-	(*MarkSeenResponse)(nil),         // 75: abide.workspace.v1.MarkSeenResponse
-	(*NotStarted)(nil),               // 76: abide.workspace.v1.NotStarted
-	(*CapReached)(nil),               // 77: abide.workspace.v1.CapReached
-	(*CollectRequest)(nil),           // 78: abide.workspace.v1.CollectRequest
-	(*CollectResponse)(nil),          // 79: abide.workspace.v1.CollectResponse
-	(*CountRequest)(nil),             // 80: abide.workspace.v1.CountRequest
-	(*CountResponse)(nil),            // 81: abide.workspace.v1.CountResponse
-	(*FoldersRequest)(nil),           // 82: abide.workspace.v1.FoldersRequest
-	(*FoldersResponse)(nil),          // 83: abide.workspace.v1.FoldersResponse
-	(*FileState)(nil),                // 84: abide.workspace.v1.FileState
-	(*SurveyRequest)(nil),            // 85: abide.workspace.v1.SurveyRequest
-	(*SurveyResponse)(nil),           // 86: abide.workspace.v1.SurveyResponse
-	(*RestoreRequest)(nil),           // 87: abide.workspace.v1.RestoreRequest
-	(*RestoreResponse)(nil),          // 88: abide.workspace.v1.RestoreResponse
-	(*ChangesRequest)(nil),           // 89: abide.workspace.v1.ChangesRequest
-	(*ChangesResponse)(nil),          // 90: abide.workspace.v1.ChangesResponse
-	(*WriteRawRequest_Begin)(nil),    // 91: abide.workspace.v1.WriteRawRequest.Begin
-	(*WriteRawRequest_Commit)(nil),   // 92: abide.workspace.v1.WriteRawRequest.Commit
-	(*Scope_Allowance)(nil),          // 93: abide.workspace.v1.Scope.Allowance
-	(*Scope_Denial)(nil),             // 94: abide.workspace.v1.Scope.Denial
-	(*JudgeRequest_Question)(nil),    // 95: abide.workspace.v1.JudgeRequest.Question
-	(*JudgeResponse_Judgement)(nil),  // 96: abide.workspace.v1.JudgeResponse.Judgement
-	(*SearchResponse_Group)(nil),     // 97: abide.workspace.v1.SearchResponse.Group
-	(*SearchResponse_Item)(nil),      // 98: abide.workspace.v1.SearchResponse.Item
-	(*Process_Exit)(nil),             // 99: abide.workspace.v1.Process.Exit
-	(*Process_Counts)(nil),           // 100: abide.workspace.v1.Process.Counts
-	(*OutputResponse_Run)(nil),       // 101: abide.workspace.v1.OutputResponse.Run
-	(*ViewResponse_Truncation)(nil),  // 102: abide.workspace.v1.ViewResponse.Truncation
-	(*ExecRequest_Attach)(nil),       // 103: abide.workspace.v1.ExecRequest.Attach
-	(*ExecResponse_Begun)(nil),       // 104: abide.workspace.v1.ExecResponse.Begun
-	(*ExecResponse_Output)(nil),      // 105: abide.workspace.v1.ExecResponse.Output
-	(*CollectRequest_Selection)(nil), // 106: abide.workspace.v1.CollectRequest.Selection
-	(*CollectResponse_Files)(nil),    // 107: abide.workspace.v1.CollectResponse.Files
-	(*CollectResponse_File)(nil),     // 108: abide.workspace.v1.CollectResponse.File
-	(*FileState_Mark)(nil),           // 109: abide.workspace.v1.FileState.Mark
-	(*SurveyRequest_Known)(nil),      // 110: abide.workspace.v1.SurveyRequest.Known
-	(*SurveyResponse_Target)(nil),    // 111: abide.workspace.v1.SurveyResponse.Target
-	(*SurveyResponse_State)(nil),     // 112: abide.workspace.v1.SurveyResponse.State
-	(*ChangesResponse_File)(nil),     // 113: abide.workspace.v1.ChangesResponse.File
-	(*timestamppb.Timestamp)(nil),    // 114: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 115: google.protobuf.Duration
+	(*DescribeRequest)(nil),          // 4: abide.workspace.v1.DescribeRequest
+	(*DescribeResponse)(nil),         // 5: abide.workspace.v1.DescribeResponse
+	(*Path)(nil),                     // 6: abide.workspace.v1.Path
+	(*FileInfo)(nil),                 // 7: abide.workspace.v1.FileInfo
+	(*StatRequest)(nil),              // 8: abide.workspace.v1.StatRequest
+	(*StatResponse)(nil),             // 9: abide.workspace.v1.StatResponse
+	(*ListDirRequest)(nil),           // 10: abide.workspace.v1.ListDirRequest
+	(*ListDirResponse)(nil),          // 11: abide.workspace.v1.ListDirResponse
+	(*ReadFileRequest)(nil),          // 12: abide.workspace.v1.ReadFileRequest
+	(*ReadFileResponse)(nil),         // 13: abide.workspace.v1.ReadFileResponse
+	(*WriteOptions)(nil),             // 14: abide.workspace.v1.WriteOptions
+	(*WriteFileRequest)(nil),         // 15: abide.workspace.v1.WriteFileRequest
+	(*WriteFileResponse)(nil),        // 16: abide.workspace.v1.WriteFileResponse
+	(*MkdirRequest)(nil),             // 17: abide.workspace.v1.MkdirRequest
+	(*MkdirResponse)(nil),            // 18: abide.workspace.v1.MkdirResponse
+	(*RenameRequest)(nil),            // 19: abide.workspace.v1.RenameRequest
+	(*RenameResponse)(nil),           // 20: abide.workspace.v1.RenameResponse
+	(*DeleteRequest)(nil),            // 21: abide.workspace.v1.DeleteRequest
+	(*DeleteResponse)(nil),           // 22: abide.workspace.v1.DeleteResponse
+	(*ReadRawRequest)(nil),           // 23: abide.workspace.v1.ReadRawRequest
+	(*ReadRawResponse)(nil),          // 24: abide.workspace.v1.ReadRawResponse
+	(*WriteRawRequest)(nil),          // 25: abide.workspace.v1.WriteRawRequest
+	(*WriteRawResponse)(nil),         // 26: abide.workspace.v1.WriteRawResponse
+	(*Reason)(nil),                   // 27: abide.workspace.v1.Reason
+	(*Rule)(nil),                     // 28: abide.workspace.v1.Rule
+	(*Scope)(nil),                    // 29: abide.workspace.v1.Scope
+	(*NewScopeRequest)(nil),          // 30: abide.workspace.v1.NewScopeRequest
+	(*NewScopeResponse)(nil),         // 31: abide.workspace.v1.NewScopeResponse
+	(*Finding)(nil),                  // 32: abide.workspace.v1.Finding
+	(*Refusal)(nil),                  // 33: abide.workspace.v1.Refusal
+	(*JudgeRequest)(nil),             // 34: abide.workspace.v1.JudgeRequest
+	(*JudgeResponse)(nil),            // 35: abide.workspace.v1.JudgeResponse
+	(*ShowRequest)(nil),              // 36: abide.workspace.v1.ShowRequest
+	(*ShowResponse)(nil),             // 37: abide.workspace.v1.ShowResponse
+	(*ApplyRequest)(nil),             // 38: abide.workspace.v1.ApplyRequest
+	(*ApplyResponse)(nil),            // 39: abide.workspace.v1.ApplyResponse
+	(*SearchRoot)(nil),               // 40: abide.workspace.v1.SearchRoot
+	(*SearchLimits)(nil),             // 41: abide.workspace.v1.SearchLimits
+	(*GrepRequest)(nil),              // 42: abide.workspace.v1.GrepRequest
+	(*GlobRequest)(nil),              // 43: abide.workspace.v1.GlobRequest
+	(*SearchResponse)(nil),           // 44: abide.workspace.v1.SearchResponse
+	(*Spec)(nil),                     // 45: abide.workspace.v1.Spec
+	(*Environment)(nil),              // 46: abide.workspace.v1.Environment
+	(*Size)(nil),                     // 47: abide.workspace.v1.Size
+	(*Limits)(nil),                   // 48: abide.workspace.v1.Limits
+	(*Process)(nil),                  // 49: abide.workspace.v1.Process
+	(*StartRequest)(nil),             // 50: abide.workspace.v1.StartRequest
+	(*StartResponse)(nil),            // 51: abide.workspace.v1.StartResponse
+	(*Handle)(nil),                   // 52: abide.workspace.v1.Handle
+	(*FindRequest)(nil),              // 53: abide.workspace.v1.FindRequest
+	(*FindResponse)(nil),             // 54: abide.workspace.v1.FindResponse
+	(*GetRequest)(nil),               // 55: abide.workspace.v1.GetRequest
+	(*GetResponse)(nil),              // 56: abide.workspace.v1.GetResponse
+	(*ListRequest)(nil),              // 57: abide.workspace.v1.ListRequest
+	(*ListResponse)(nil),             // 58: abide.workspace.v1.ListResponse
+	(*WaitRequest)(nil),              // 59: abide.workspace.v1.WaitRequest
+	(*WaitResponse)(nil),             // 60: abide.workspace.v1.WaitResponse
+	(*OutputRequest)(nil),            // 61: abide.workspace.v1.OutputRequest
+	(*OutputResponse)(nil),           // 62: abide.workspace.v1.OutputResponse
+	(*ViewRequest)(nil),              // 63: abide.workspace.v1.ViewRequest
+	(*ViewResponse)(nil),             // 64: abide.workspace.v1.ViewResponse
+	(*ExecRequest)(nil),              // 65: abide.workspace.v1.ExecRequest
+	(*ExecResponse)(nil),             // 66: abide.workspace.v1.ExecResponse
+	(*Input)(nil),                    // 67: abide.workspace.v1.Input
+	(*StdinRequest)(nil),             // 68: abide.workspace.v1.StdinRequest
+	(*StdinResponse)(nil),            // 69: abide.workspace.v1.StdinResponse
+	(*ResizeRequest)(nil),            // 70: abide.workspace.v1.ResizeRequest
+	(*ResizeResponse)(nil),           // 71: abide.workspace.v1.ResizeResponse
+	(*SignalRequest)(nil),            // 72: abide.workspace.v1.SignalRequest
+	(*SignalResponse)(nil),           // 73: abide.workspace.v1.SignalResponse
+	(*StopRequest)(nil),              // 74: abide.workspace.v1.StopRequest
+	(*StopResponse)(nil),             // 75: abide.workspace.v1.StopResponse
+	(*MarkSeenRequest)(nil),          // 76: abide.workspace.v1.MarkSeenRequest
+	(*MarkSeenResponse)(nil),         // 77: abide.workspace.v1.MarkSeenResponse
+	(*NotStarted)(nil),               // 78: abide.workspace.v1.NotStarted
+	(*CapReached)(nil),               // 79: abide.workspace.v1.CapReached
+	(*CollectRequest)(nil),           // 80: abide.workspace.v1.CollectRequest
+	(*CollectResponse)(nil),          // 81: abide.workspace.v1.CollectResponse
+	(*CountRequest)(nil),             // 82: abide.workspace.v1.CountRequest
+	(*CountResponse)(nil),            // 83: abide.workspace.v1.CountResponse
+	(*FoldersRequest)(nil),           // 84: abide.workspace.v1.FoldersRequest
+	(*FoldersResponse)(nil),          // 85: abide.workspace.v1.FoldersResponse
+	(*FileState)(nil),                // 86: abide.workspace.v1.FileState
+	(*SurveyRequest)(nil),            // 87: abide.workspace.v1.SurveyRequest
+	(*SurveyResponse)(nil),           // 88: abide.workspace.v1.SurveyResponse
+	(*RestoreRequest)(nil),           // 89: abide.workspace.v1.RestoreRequest
+	(*RestoreResponse)(nil),          // 90: abide.workspace.v1.RestoreResponse
+	(*ChangesRequest)(nil),           // 91: abide.workspace.v1.ChangesRequest
+	(*ChangesResponse)(nil),          // 92: abide.workspace.v1.ChangesResponse
+	(*WriteRawRequest_Begin)(nil),    // 93: abide.workspace.v1.WriteRawRequest.Begin
+	(*WriteRawRequest_Commit)(nil),   // 94: abide.workspace.v1.WriteRawRequest.Commit
+	(*Scope_Allowance)(nil),          // 95: abide.workspace.v1.Scope.Allowance
+	(*Scope_Denial)(nil),             // 96: abide.workspace.v1.Scope.Denial
+	(*JudgeRequest_Question)(nil),    // 97: abide.workspace.v1.JudgeRequest.Question
+	(*JudgeResponse_Judgement)(nil),  // 98: abide.workspace.v1.JudgeResponse.Judgement
+	(*SearchResponse_Group)(nil),     // 99: abide.workspace.v1.SearchResponse.Group
+	(*SearchResponse_Item)(nil),      // 100: abide.workspace.v1.SearchResponse.Item
+	(*Process_Exit)(nil),             // 101: abide.workspace.v1.Process.Exit
+	(*Process_Counts)(nil),           // 102: abide.workspace.v1.Process.Counts
+	(*OutputResponse_Run)(nil),       // 103: abide.workspace.v1.OutputResponse.Run
+	(*ViewResponse_Truncation)(nil),  // 104: abide.workspace.v1.ViewResponse.Truncation
+	(*ExecRequest_Attach)(nil),       // 105: abide.workspace.v1.ExecRequest.Attach
+	(*ExecResponse_Begun)(nil),       // 106: abide.workspace.v1.ExecResponse.Begun
+	(*ExecResponse_Output)(nil),      // 107: abide.workspace.v1.ExecResponse.Output
+	(*CollectRequest_Selection)(nil), // 108: abide.workspace.v1.CollectRequest.Selection
+	(*CollectResponse_Files)(nil),    // 109: abide.workspace.v1.CollectResponse.Files
+	(*CollectResponse_File)(nil),     // 110: abide.workspace.v1.CollectResponse.File
+	(*FileState_Mark)(nil),           // 111: abide.workspace.v1.FileState.Mark
+	(*SurveyRequest_Known)(nil),      // 112: abide.workspace.v1.SurveyRequest.Known
+	(*SurveyResponse_Target)(nil),    // 113: abide.workspace.v1.SurveyResponse.Target
+	(*SurveyResponse_State)(nil),     // 114: abide.workspace.v1.SurveyResponse.State
+	(*ChangesResponse_File)(nil),     // 115: abide.workspace.v1.ChangesResponse.File
+	(*timestamppb.Timestamp)(nil),    // 116: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 117: google.protobuf.Duration
 }
 var file_workspace_proto_depIdxs = []int32{
-	2,   // 0: abide.workspace.v1.FileInfo.kind:type_name -> abide.workspace.v1.FileInfo.Kind
-	114, // 1: abide.workspace.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
-	4,   // 2: abide.workspace.v1.StatRequest.path:type_name -> abide.workspace.v1.Path
-	5,   // 3: abide.workspace.v1.StatResponse.info:type_name -> abide.workspace.v1.FileInfo
-	4,   // 4: abide.workspace.v1.ListDirRequest.path:type_name -> abide.workspace.v1.Path
-	5,   // 5: abide.workspace.v1.ListDirResponse.entries:type_name -> abide.workspace.v1.FileInfo
-	4,   // 6: abide.workspace.v1.ReadFileRequest.path:type_name -> abide.workspace.v1.Path
-	4,   // 7: abide.workspace.v1.WriteFileRequest.path:type_name -> abide.workspace.v1.Path
-	12,  // 8: abide.workspace.v1.WriteFileRequest.options:type_name -> abide.workspace.v1.WriteOptions
-	4,   // 9: abide.workspace.v1.MkdirRequest.path:type_name -> abide.workspace.v1.Path
-	4,   // 10: abide.workspace.v1.RenameRequest.from:type_name -> abide.workspace.v1.Path
-	4,   // 11: abide.workspace.v1.RenameRequest.to:type_name -> abide.workspace.v1.Path
-	4,   // 12: abide.workspace.v1.DeleteRequest.path:type_name -> abide.workspace.v1.Path
-	4,   // 13: abide.workspace.v1.ReadRawRequest.path:type_name -> abide.workspace.v1.Path
-	91,  // 14: abide.workspace.v1.WriteRawRequest.begin:type_name -> abide.workspace.v1.WriteRawRequest.Begin
-	92,  // 15: abide.workspace.v1.WriteRawRequest.commit:type_name -> abide.workspace.v1.WriteRawRequest.Commit
-	31,  // 16: abide.workspace.v1.Reason.refusal:type_name -> abide.workspace.v1.Refusal
-	93,  // 17: abide.workspace.v1.Scope.allow:type_name -> abide.workspace.v1.Scope.Allowance
-	94,  // 18: abide.workspace.v1.Scope.deny:type_name -> abide.workspace.v1.Scope.Denial
-	26,  // 19: abide.workspace.v1.NewScopeRequest.allow:type_name -> abide.workspace.v1.Rule
-	26,  // 20: abide.workspace.v1.NewScopeRequest.deny:type_name -> abide.workspace.v1.Rule
-	27,  // 21: abide.workspace.v1.NewScopeResponse.scope:type_name -> abide.workspace.v1.Scope
-	0,   // 22: abide.workspace.v1.Finding.verdict:type_name -> abide.workspace.v1.Verdict
-	30,  // 23: abide.workspace.v1.Refusal.finding:type_name -> abide.workspace.v1.Finding
-	27,  // 24: abide.workspace.v1.JudgeRequest.scope:type_name -> abide.workspace.v1.Scope
-	95,  // 25: abide.workspace.v1.JudgeRequest.questions:type_name -> abide.workspace.v1.JudgeRequest.Question
-	96,  // 26: abide.workspace.v1.JudgeResponse.judgements:type_name -> abide.workspace.v1.JudgeResponse.Judgement
-	27,  // 27: abide.workspace.v1.ShowRequest.scope:type_name -> abide.workspace.v1.Scope
-	27,  // 28: abide.workspace.v1.ApplyRequest.scope:type_name -> abide.workspace.v1.Scope
-	27,  // 29: abide.workspace.v1.GrepRequest.scope:type_name -> abide.workspace.v1.Scope
-	38,  // 30: abide.workspace.v1.GrepRequest.roots:type_name -> abide.workspace.v1.SearchRoot
-	3,   // 31: abide.workspace.v1.GrepRequest.mode:type_name -> abide.workspace.v1.GrepRequest.Mode
-	39,  // 32: abide.workspace.v1.GrepRequest.limits:type_name -> abide.workspace.v1.SearchLimits
-	27,  // 33: abide.workspace.v1.GlobRequest.scope:type_name -> abide.workspace.v1.Scope
-	38,  // 34: abide.workspace.v1.GlobRequest.roots:type_name -> abide.workspace.v1.SearchRoot
-	39,  // 35: abide.workspace.v1.GlobRequest.limits:type_name -> abide.workspace.v1.SearchLimits
-	97,  // 36: abide.workspace.v1.SearchResponse.groups:type_name -> abide.workspace.v1.SearchResponse.Group
-	44,  // 37: abide.workspace.v1.Spec.environment:type_name -> abide.workspace.v1.Environment
-	45,  // 38: abide.workspace.v1.Spec.terminal:type_name -> abide.workspace.v1.Size
-	46,  // 39: abide.workspace.v1.Spec.limits:type_name -> abide.workspace.v1.Limits
-	115, // 40: abide.workspace.v1.Limits.time:type_name -> google.protobuf.Duration
-	114, // 41: abide.workspace.v1.Process.created:type_name -> google.protobuf.Timestamp
-	114, // 42: abide.workspace.v1.Process.started:type_name -> google.protobuf.Timestamp
-	114, // 43: abide.workspace.v1.Process.ended:type_name -> google.protobuf.Timestamp
-	99,  // 44: abide.workspace.v1.Process.exit:type_name -> abide.workspace.v1.Process.Exit
-	100, // 45: abide.workspace.v1.Process.output:type_name -> abide.workspace.v1.Process.Counts
-	43,  // 46: abide.workspace.v1.StartRequest.spec:type_name -> abide.workspace.v1.Spec
-	47,  // 47: abide.workspace.v1.StartResponse.process:type_name -> abide.workspace.v1.Process
-	47,  // 48: abide.workspace.v1.FindResponse.process:type_name -> abide.workspace.v1.Process
-	50,  // 49: abide.workspace.v1.GetRequest.handle:type_name -> abide.workspace.v1.Handle
-	47,  // 50: abide.workspace.v1.GetResponse.process:type_name -> abide.workspace.v1.Process
-	47,  // 51: abide.workspace.v1.ListResponse.processes:type_name -> abide.workspace.v1.Process
-	50,  // 52: abide.workspace.v1.WaitRequest.handle:type_name -> abide.workspace.v1.Handle
-	47,  // 53: abide.workspace.v1.WaitResponse.process:type_name -> abide.workspace.v1.Process
-	50,  // 54: abide.workspace.v1.OutputRequest.handle:type_name -> abide.workspace.v1.Handle
-	1,   // 55: abide.workspace.v1.OutputRequest.stream:type_name -> abide.workspace.v1.Stream
-	101, // 56: abide.workspace.v1.OutputResponse.runs:type_name -> abide.workspace.v1.OutputResponse.Run
-	50,  // 57: abide.workspace.v1.ViewRequest.handle:type_name -> abide.workspace.v1.Handle
-	1,   // 58: abide.workspace.v1.ViewRequest.stream:type_name -> abide.workspace.v1.Stream
-	102, // 59: abide.workspace.v1.ViewResponse.truncation:type_name -> abide.workspace.v1.ViewResponse.Truncation
-	43,  // 60: abide.workspace.v1.ExecRequest.start:type_name -> abide.workspace.v1.Spec
-	103, // 61: abide.workspace.v1.ExecRequest.attach:type_name -> abide.workspace.v1.ExecRequest.Attach
-	65,  // 62: abide.workspace.v1.ExecRequest.stdin:type_name -> abide.workspace.v1.Input
-	45,  // 63: abide.workspace.v1.ExecRequest.resize:type_name -> abide.workspace.v1.Size
-	104, // 64: abide.workspace.v1.ExecResponse.begun:type_name -> abide.workspace.v1.ExecResponse.Begun
-	105, // 65: abide.workspace.v1.ExecResponse.output:type_name -> abide.workspace.v1.ExecResponse.Output
-	47,  // 66: abide.workspace.v1.ExecResponse.exit:type_name -> abide.workspace.v1.Process
-	50,  // 67: abide.workspace.v1.StdinRequest.handle:type_name -> abide.workspace.v1.Handle
-	65,  // 68: abide.workspace.v1.StdinRequest.input:type_name -> abide.workspace.v1.Input
-	50,  // 69: abide.workspace.v1.ResizeRequest.handle:type_name -> abide.workspace.v1.Handle
-	45,  // 70: abide.workspace.v1.ResizeRequest.size:type_name -> abide.workspace.v1.Size
-	50,  // 71: abide.workspace.v1.SignalRequest.handle:type_name -> abide.workspace.v1.Handle
-	50,  // 72: abide.workspace.v1.StopRequest.handle:type_name -> abide.workspace.v1.Handle
-	47,  // 73: abide.workspace.v1.StopResponse.process:type_name -> abide.workspace.v1.Process
-	50,  // 74: abide.workspace.v1.MarkSeenRequest.handle:type_name -> abide.workspace.v1.Handle
-	106, // 75: abide.workspace.v1.CollectRequest.selections:type_name -> abide.workspace.v1.CollectRequest.Selection
-	107, // 76: abide.workspace.v1.CollectResponse.selections:type_name -> abide.workspace.v1.CollectResponse.Files
-	109, // 77: abide.workspace.v1.FileState.marks:type_name -> abide.workspace.v1.FileState.Mark
-	110, // 78: abide.workspace.v1.SurveyRequest.known:type_name -> abide.workspace.v1.SurveyRequest.Known
-	111, // 79: abide.workspace.v1.SurveyResponse.targets:type_name -> abide.workspace.v1.SurveyResponse.Target
-	112, // 80: abide.workspace.v1.SurveyResponse.states:type_name -> abide.workspace.v1.SurveyResponse.State
-	114, // 81: abide.workspace.v1.SurveyResponse.taken:type_name -> google.protobuf.Timestamp
-	84,  // 82: abide.workspace.v1.RestoreRequest.now:type_name -> abide.workspace.v1.FileState
-	84,  // 83: abide.workspace.v1.RestoreRequest.want:type_name -> abide.workspace.v1.FileState
-	113, // 84: abide.workspace.v1.ChangesResponse.files:type_name -> abide.workspace.v1.ChangesResponse.File
-	4,   // 85: abide.workspace.v1.WriteRawRequest.Begin.path:type_name -> abide.workspace.v1.Path
-	12,  // 86: abide.workspace.v1.WriteRawRequest.Begin.options:type_name -> abide.workspace.v1.WriteOptions
-	30,  // 87: abide.workspace.v1.JudgeResponse.Judgement.finding:type_name -> abide.workspace.v1.Finding
-	2,   // 88: abide.workspace.v1.JudgeResponse.Judgement.kind:type_name -> abide.workspace.v1.FileInfo.Kind
-	25,  // 89: abide.workspace.v1.JudgeResponse.Judgement.problem:type_name -> abide.workspace.v1.Reason
-	98,  // 90: abide.workspace.v1.SearchResponse.Group.items:type_name -> abide.workspace.v1.SearchResponse.Item
-	1,   // 91: abide.workspace.v1.OutputResponse.Run.stream:type_name -> abide.workspace.v1.Stream
-	114, // 92: abide.workspace.v1.OutputResponse.Run.time:type_name -> google.protobuf.Timestamp
-	50,  // 93: abide.workspace.v1.ExecRequest.Attach.handle:type_name -> abide.workspace.v1.Handle
-	47,  // 94: abide.workspace.v1.ExecResponse.Begun.process:type_name -> abide.workspace.v1.Process
-	1,   // 95: abide.workspace.v1.ExecResponse.Output.stream:type_name -> abide.workspace.v1.Stream
-	108, // 96: abide.workspace.v1.CollectResponse.Files.files:type_name -> abide.workspace.v1.CollectResponse.File
-	25,  // 97: abide.workspace.v1.CollectResponse.File.problem:type_name -> abide.workspace.v1.Reason
-	109, // 98: abide.workspace.v1.SurveyRequest.Known.marks:type_name -> abide.workspace.v1.FileState.Mark
-	84,  // 99: abide.workspace.v1.SurveyResponse.State.state:type_name -> abide.workspace.v1.FileState
-	6,   // 100: abide.workspace.v1.WorkspaceService.Stat:input_type -> abide.workspace.v1.StatRequest
-	8,   // 101: abide.workspace.v1.WorkspaceService.ListDir:input_type -> abide.workspace.v1.ListDirRequest
-	10,  // 102: abide.workspace.v1.WorkspaceService.ReadFile:input_type -> abide.workspace.v1.ReadFileRequest
-	13,  // 103: abide.workspace.v1.WorkspaceService.WriteFile:input_type -> abide.workspace.v1.WriteFileRequest
-	15,  // 104: abide.workspace.v1.WorkspaceService.Mkdir:input_type -> abide.workspace.v1.MkdirRequest
-	17,  // 105: abide.workspace.v1.WorkspaceService.Rename:input_type -> abide.workspace.v1.RenameRequest
-	19,  // 106: abide.workspace.v1.WorkspaceService.Delete:input_type -> abide.workspace.v1.DeleteRequest
-	21,  // 107: abide.workspace.v1.WorkspaceService.ReadRaw:input_type -> abide.workspace.v1.ReadRawRequest
-	23,  // 108: abide.workspace.v1.WorkspaceService.WriteRaw:input_type -> abide.workspace.v1.WriteRawRequest
-	28,  // 109: abide.workspace.v1.WorkspaceService.NewScope:input_type -> abide.workspace.v1.NewScopeRequest
-	32,  // 110: abide.workspace.v1.WorkspaceService.Judge:input_type -> abide.workspace.v1.JudgeRequest
-	34,  // 111: abide.workspace.v1.WorkspaceService.Show:input_type -> abide.workspace.v1.ShowRequest
-	36,  // 112: abide.workspace.v1.WorkspaceService.Apply:input_type -> abide.workspace.v1.ApplyRequest
-	40,  // 113: abide.workspace.v1.WorkspaceService.Grep:input_type -> abide.workspace.v1.GrepRequest
-	41,  // 114: abide.workspace.v1.WorkspaceService.Glob:input_type -> abide.workspace.v1.GlobRequest
-	48,  // 115: abide.workspace.v1.WorkspaceService.Start:input_type -> abide.workspace.v1.StartRequest
-	63,  // 116: abide.workspace.v1.WorkspaceService.Exec:input_type -> abide.workspace.v1.ExecRequest
-	51,  // 117: abide.workspace.v1.WorkspaceService.Find:input_type -> abide.workspace.v1.FindRequest
-	53,  // 118: abide.workspace.v1.WorkspaceService.Get:input_type -> abide.workspace.v1.GetRequest
-	55,  // 119: abide.workspace.v1.WorkspaceService.List:input_type -> abide.workspace.v1.ListRequest
-	57,  // 120: abide.workspace.v1.WorkspaceService.Wait:input_type -> abide.workspace.v1.WaitRequest
-	59,  // 121: abide.workspace.v1.WorkspaceService.Output:input_type -> abide.workspace.v1.OutputRequest
-	61,  // 122: abide.workspace.v1.WorkspaceService.View:input_type -> abide.workspace.v1.ViewRequest
-	66,  // 123: abide.workspace.v1.WorkspaceService.Stdin:input_type -> abide.workspace.v1.StdinRequest
-	68,  // 124: abide.workspace.v1.WorkspaceService.Resize:input_type -> abide.workspace.v1.ResizeRequest
-	70,  // 125: abide.workspace.v1.WorkspaceService.Signal:input_type -> abide.workspace.v1.SignalRequest
-	72,  // 126: abide.workspace.v1.WorkspaceService.Stop:input_type -> abide.workspace.v1.StopRequest
-	74,  // 127: abide.workspace.v1.WorkspaceService.MarkSeen:input_type -> abide.workspace.v1.MarkSeenRequest
-	78,  // 128: abide.workspace.v1.WorkspaceService.Collect:input_type -> abide.workspace.v1.CollectRequest
-	80,  // 129: abide.workspace.v1.WorkspaceService.Count:input_type -> abide.workspace.v1.CountRequest
-	82,  // 130: abide.workspace.v1.WorkspaceService.Folders:input_type -> abide.workspace.v1.FoldersRequest
-	85,  // 131: abide.workspace.v1.WorkspaceService.Survey:input_type -> abide.workspace.v1.SurveyRequest
-	87,  // 132: abide.workspace.v1.WorkspaceService.Restore:input_type -> abide.workspace.v1.RestoreRequest
-	34,  // 133: abide.workspace.v1.WorkspaceService.ShowLarge:input_type -> abide.workspace.v1.ShowRequest
-	89,  // 134: abide.workspace.v1.WorkspaceService.Changes:input_type -> abide.workspace.v1.ChangesRequest
-	7,   // 135: abide.workspace.v1.WorkspaceService.Stat:output_type -> abide.workspace.v1.StatResponse
-	9,   // 136: abide.workspace.v1.WorkspaceService.ListDir:output_type -> abide.workspace.v1.ListDirResponse
-	11,  // 137: abide.workspace.v1.WorkspaceService.ReadFile:output_type -> abide.workspace.v1.ReadFileResponse
-	14,  // 138: abide.workspace.v1.WorkspaceService.WriteFile:output_type -> abide.workspace.v1.WriteFileResponse
-	16,  // 139: abide.workspace.v1.WorkspaceService.Mkdir:output_type -> abide.workspace.v1.MkdirResponse
-	18,  // 140: abide.workspace.v1.WorkspaceService.Rename:output_type -> abide.workspace.v1.RenameResponse
-	20,  // 141: abide.workspace.v1.WorkspaceService.Delete:output_type -> abide.workspace.v1.DeleteResponse
-	22,  // 142: abide.workspace.v1.WorkspaceService.ReadRaw:output_type -> abide.workspace.v1.ReadRawResponse
-	24,  // 143: abide.workspace.v1.WorkspaceService.WriteRaw:output_type -> abide.workspace.v1.WriteRawResponse
-	29,  // 144: abide.workspace.v1.WorkspaceService.NewScope:output_type -> abide.workspace.v1.NewScopeResponse
-	33,  // 145: abide.workspace.v1.WorkspaceService.Judge:output_type -> abide.workspace.v1.JudgeResponse
-	35,  // 146: abide.workspace.v1.WorkspaceService.Show:output_type -> abide.workspace.v1.ShowResponse
-	37,  // 147: abide.workspace.v1.WorkspaceService.Apply:output_type -> abide.workspace.v1.ApplyResponse
-	42,  // 148: abide.workspace.v1.WorkspaceService.Grep:output_type -> abide.workspace.v1.SearchResponse
-	42,  // 149: abide.workspace.v1.WorkspaceService.Glob:output_type -> abide.workspace.v1.SearchResponse
-	49,  // 150: abide.workspace.v1.WorkspaceService.Start:output_type -> abide.workspace.v1.StartResponse
-	64,  // 151: abide.workspace.v1.WorkspaceService.Exec:output_type -> abide.workspace.v1.ExecResponse
-	52,  // 152: abide.workspace.v1.WorkspaceService.Find:output_type -> abide.workspace.v1.FindResponse
-	54,  // 153: abide.workspace.v1.WorkspaceService.Get:output_type -> abide.workspace.v1.GetResponse
-	56,  // 154: abide.workspace.v1.WorkspaceService.List:output_type -> abide.workspace.v1.ListResponse
-	58,  // 155: abide.workspace.v1.WorkspaceService.Wait:output_type -> abide.workspace.v1.WaitResponse
-	60,  // 156: abide.workspace.v1.WorkspaceService.Output:output_type -> abide.workspace.v1.OutputResponse
-	62,  // 157: abide.workspace.v1.WorkspaceService.View:output_type -> abide.workspace.v1.ViewResponse
-	67,  // 158: abide.workspace.v1.WorkspaceService.Stdin:output_type -> abide.workspace.v1.StdinResponse
-	69,  // 159: abide.workspace.v1.WorkspaceService.Resize:output_type -> abide.workspace.v1.ResizeResponse
-	71,  // 160: abide.workspace.v1.WorkspaceService.Signal:output_type -> abide.workspace.v1.SignalResponse
-	73,  // 161: abide.workspace.v1.WorkspaceService.Stop:output_type -> abide.workspace.v1.StopResponse
-	75,  // 162: abide.workspace.v1.WorkspaceService.MarkSeen:output_type -> abide.workspace.v1.MarkSeenResponse
-	79,  // 163: abide.workspace.v1.WorkspaceService.Collect:output_type -> abide.workspace.v1.CollectResponse
-	81,  // 164: abide.workspace.v1.WorkspaceService.Count:output_type -> abide.workspace.v1.CountResponse
-	83,  // 165: abide.workspace.v1.WorkspaceService.Folders:output_type -> abide.workspace.v1.FoldersResponse
-	86,  // 166: abide.workspace.v1.WorkspaceService.Survey:output_type -> abide.workspace.v1.SurveyResponse
-	88,  // 167: abide.workspace.v1.WorkspaceService.Restore:output_type -> abide.workspace.v1.RestoreResponse
-	35,  // 168: abide.workspace.v1.WorkspaceService.ShowLarge:output_type -> abide.workspace.v1.ShowResponse
-	90,  // 169: abide.workspace.v1.WorkspaceService.Changes:output_type -> abide.workspace.v1.ChangesResponse
-	135, // [135:170] is the sub-list for method output_type
-	100, // [100:135] is the sub-list for method input_type
-	100, // [100:100] is the sub-list for extension type_name
-	100, // [100:100] is the sub-list for extension extendee
-	0,   // [0:100] is the sub-list for field type_name
+	116, // 0: abide.workspace.v1.DescribeResponse.time:type_name -> google.protobuf.Timestamp
+	2,   // 1: abide.workspace.v1.FileInfo.kind:type_name -> abide.workspace.v1.FileInfo.Kind
+	116, // 2: abide.workspace.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	6,   // 3: abide.workspace.v1.StatRequest.path:type_name -> abide.workspace.v1.Path
+	7,   // 4: abide.workspace.v1.StatResponse.info:type_name -> abide.workspace.v1.FileInfo
+	6,   // 5: abide.workspace.v1.ListDirRequest.path:type_name -> abide.workspace.v1.Path
+	7,   // 6: abide.workspace.v1.ListDirResponse.entries:type_name -> abide.workspace.v1.FileInfo
+	6,   // 7: abide.workspace.v1.ReadFileRequest.path:type_name -> abide.workspace.v1.Path
+	6,   // 8: abide.workspace.v1.WriteFileRequest.path:type_name -> abide.workspace.v1.Path
+	14,  // 9: abide.workspace.v1.WriteFileRequest.options:type_name -> abide.workspace.v1.WriteOptions
+	6,   // 10: abide.workspace.v1.MkdirRequest.path:type_name -> abide.workspace.v1.Path
+	6,   // 11: abide.workspace.v1.RenameRequest.from:type_name -> abide.workspace.v1.Path
+	6,   // 12: abide.workspace.v1.RenameRequest.to:type_name -> abide.workspace.v1.Path
+	6,   // 13: abide.workspace.v1.DeleteRequest.path:type_name -> abide.workspace.v1.Path
+	6,   // 14: abide.workspace.v1.ReadRawRequest.path:type_name -> abide.workspace.v1.Path
+	93,  // 15: abide.workspace.v1.WriteRawRequest.begin:type_name -> abide.workspace.v1.WriteRawRequest.Begin
+	94,  // 16: abide.workspace.v1.WriteRawRequest.commit:type_name -> abide.workspace.v1.WriteRawRequest.Commit
+	33,  // 17: abide.workspace.v1.Reason.refusal:type_name -> abide.workspace.v1.Refusal
+	95,  // 18: abide.workspace.v1.Scope.allow:type_name -> abide.workspace.v1.Scope.Allowance
+	96,  // 19: abide.workspace.v1.Scope.deny:type_name -> abide.workspace.v1.Scope.Denial
+	28,  // 20: abide.workspace.v1.NewScopeRequest.allow:type_name -> abide.workspace.v1.Rule
+	28,  // 21: abide.workspace.v1.NewScopeRequest.deny:type_name -> abide.workspace.v1.Rule
+	29,  // 22: abide.workspace.v1.NewScopeResponse.scope:type_name -> abide.workspace.v1.Scope
+	0,   // 23: abide.workspace.v1.Finding.verdict:type_name -> abide.workspace.v1.Verdict
+	32,  // 24: abide.workspace.v1.Refusal.finding:type_name -> abide.workspace.v1.Finding
+	29,  // 25: abide.workspace.v1.JudgeRequest.scope:type_name -> abide.workspace.v1.Scope
+	97,  // 26: abide.workspace.v1.JudgeRequest.questions:type_name -> abide.workspace.v1.JudgeRequest.Question
+	98,  // 27: abide.workspace.v1.JudgeResponse.judgements:type_name -> abide.workspace.v1.JudgeResponse.Judgement
+	29,  // 28: abide.workspace.v1.ShowRequest.scope:type_name -> abide.workspace.v1.Scope
+	29,  // 29: abide.workspace.v1.ApplyRequest.scope:type_name -> abide.workspace.v1.Scope
+	29,  // 30: abide.workspace.v1.GrepRequest.scope:type_name -> abide.workspace.v1.Scope
+	40,  // 31: abide.workspace.v1.GrepRequest.roots:type_name -> abide.workspace.v1.SearchRoot
+	3,   // 32: abide.workspace.v1.GrepRequest.mode:type_name -> abide.workspace.v1.GrepRequest.Mode
+	41,  // 33: abide.workspace.v1.GrepRequest.limits:type_name -> abide.workspace.v1.SearchLimits
+	29,  // 34: abide.workspace.v1.GlobRequest.scope:type_name -> abide.workspace.v1.Scope
+	40,  // 35: abide.workspace.v1.GlobRequest.roots:type_name -> abide.workspace.v1.SearchRoot
+	41,  // 36: abide.workspace.v1.GlobRequest.limits:type_name -> abide.workspace.v1.SearchLimits
+	99,  // 37: abide.workspace.v1.SearchResponse.groups:type_name -> abide.workspace.v1.SearchResponse.Group
+	46,  // 38: abide.workspace.v1.Spec.environment:type_name -> abide.workspace.v1.Environment
+	47,  // 39: abide.workspace.v1.Spec.terminal:type_name -> abide.workspace.v1.Size
+	48,  // 40: abide.workspace.v1.Spec.limits:type_name -> abide.workspace.v1.Limits
+	117, // 41: abide.workspace.v1.Limits.time:type_name -> google.protobuf.Duration
+	116, // 42: abide.workspace.v1.Process.created:type_name -> google.protobuf.Timestamp
+	116, // 43: abide.workspace.v1.Process.started:type_name -> google.protobuf.Timestamp
+	116, // 44: abide.workspace.v1.Process.ended:type_name -> google.protobuf.Timestamp
+	101, // 45: abide.workspace.v1.Process.exit:type_name -> abide.workspace.v1.Process.Exit
+	102, // 46: abide.workspace.v1.Process.output:type_name -> abide.workspace.v1.Process.Counts
+	45,  // 47: abide.workspace.v1.StartRequest.spec:type_name -> abide.workspace.v1.Spec
+	49,  // 48: abide.workspace.v1.StartResponse.process:type_name -> abide.workspace.v1.Process
+	49,  // 49: abide.workspace.v1.FindResponse.process:type_name -> abide.workspace.v1.Process
+	52,  // 50: abide.workspace.v1.GetRequest.handle:type_name -> abide.workspace.v1.Handle
+	49,  // 51: abide.workspace.v1.GetResponse.process:type_name -> abide.workspace.v1.Process
+	49,  // 52: abide.workspace.v1.ListResponse.processes:type_name -> abide.workspace.v1.Process
+	52,  // 53: abide.workspace.v1.WaitRequest.handle:type_name -> abide.workspace.v1.Handle
+	49,  // 54: abide.workspace.v1.WaitResponse.process:type_name -> abide.workspace.v1.Process
+	52,  // 55: abide.workspace.v1.OutputRequest.handle:type_name -> abide.workspace.v1.Handle
+	1,   // 56: abide.workspace.v1.OutputRequest.stream:type_name -> abide.workspace.v1.Stream
+	103, // 57: abide.workspace.v1.OutputResponse.runs:type_name -> abide.workspace.v1.OutputResponse.Run
+	52,  // 58: abide.workspace.v1.ViewRequest.handle:type_name -> abide.workspace.v1.Handle
+	1,   // 59: abide.workspace.v1.ViewRequest.stream:type_name -> abide.workspace.v1.Stream
+	104, // 60: abide.workspace.v1.ViewResponse.truncation:type_name -> abide.workspace.v1.ViewResponse.Truncation
+	45,  // 61: abide.workspace.v1.ExecRequest.start:type_name -> abide.workspace.v1.Spec
+	105, // 62: abide.workspace.v1.ExecRequest.attach:type_name -> abide.workspace.v1.ExecRequest.Attach
+	67,  // 63: abide.workspace.v1.ExecRequest.stdin:type_name -> abide.workspace.v1.Input
+	47,  // 64: abide.workspace.v1.ExecRequest.resize:type_name -> abide.workspace.v1.Size
+	106, // 65: abide.workspace.v1.ExecResponse.begun:type_name -> abide.workspace.v1.ExecResponse.Begun
+	107, // 66: abide.workspace.v1.ExecResponse.output:type_name -> abide.workspace.v1.ExecResponse.Output
+	49,  // 67: abide.workspace.v1.ExecResponse.exit:type_name -> abide.workspace.v1.Process
+	52,  // 68: abide.workspace.v1.StdinRequest.handle:type_name -> abide.workspace.v1.Handle
+	67,  // 69: abide.workspace.v1.StdinRequest.input:type_name -> abide.workspace.v1.Input
+	52,  // 70: abide.workspace.v1.ResizeRequest.handle:type_name -> abide.workspace.v1.Handle
+	47,  // 71: abide.workspace.v1.ResizeRequest.size:type_name -> abide.workspace.v1.Size
+	52,  // 72: abide.workspace.v1.SignalRequest.handle:type_name -> abide.workspace.v1.Handle
+	52,  // 73: abide.workspace.v1.StopRequest.handle:type_name -> abide.workspace.v1.Handle
+	49,  // 74: abide.workspace.v1.StopResponse.process:type_name -> abide.workspace.v1.Process
+	52,  // 75: abide.workspace.v1.MarkSeenRequest.handle:type_name -> abide.workspace.v1.Handle
+	108, // 76: abide.workspace.v1.CollectRequest.selections:type_name -> abide.workspace.v1.CollectRequest.Selection
+	109, // 77: abide.workspace.v1.CollectResponse.selections:type_name -> abide.workspace.v1.CollectResponse.Files
+	111, // 78: abide.workspace.v1.FileState.marks:type_name -> abide.workspace.v1.FileState.Mark
+	112, // 79: abide.workspace.v1.SurveyRequest.known:type_name -> abide.workspace.v1.SurveyRequest.Known
+	113, // 80: abide.workspace.v1.SurveyResponse.targets:type_name -> abide.workspace.v1.SurveyResponse.Target
+	114, // 81: abide.workspace.v1.SurveyResponse.states:type_name -> abide.workspace.v1.SurveyResponse.State
+	116, // 82: abide.workspace.v1.SurveyResponse.taken:type_name -> google.protobuf.Timestamp
+	86,  // 83: abide.workspace.v1.RestoreRequest.now:type_name -> abide.workspace.v1.FileState
+	86,  // 84: abide.workspace.v1.RestoreRequest.want:type_name -> abide.workspace.v1.FileState
+	115, // 85: abide.workspace.v1.ChangesResponse.files:type_name -> abide.workspace.v1.ChangesResponse.File
+	6,   // 86: abide.workspace.v1.WriteRawRequest.Begin.path:type_name -> abide.workspace.v1.Path
+	14,  // 87: abide.workspace.v1.WriteRawRequest.Begin.options:type_name -> abide.workspace.v1.WriteOptions
+	32,  // 88: abide.workspace.v1.JudgeResponse.Judgement.finding:type_name -> abide.workspace.v1.Finding
+	2,   // 89: abide.workspace.v1.JudgeResponse.Judgement.kind:type_name -> abide.workspace.v1.FileInfo.Kind
+	27,  // 90: abide.workspace.v1.JudgeResponse.Judgement.problem:type_name -> abide.workspace.v1.Reason
+	100, // 91: abide.workspace.v1.SearchResponse.Group.items:type_name -> abide.workspace.v1.SearchResponse.Item
+	1,   // 92: abide.workspace.v1.OutputResponse.Run.stream:type_name -> abide.workspace.v1.Stream
+	116, // 93: abide.workspace.v1.OutputResponse.Run.time:type_name -> google.protobuf.Timestamp
+	52,  // 94: abide.workspace.v1.ExecRequest.Attach.handle:type_name -> abide.workspace.v1.Handle
+	49,  // 95: abide.workspace.v1.ExecResponse.Begun.process:type_name -> abide.workspace.v1.Process
+	1,   // 96: abide.workspace.v1.ExecResponse.Output.stream:type_name -> abide.workspace.v1.Stream
+	110, // 97: abide.workspace.v1.CollectResponse.Files.files:type_name -> abide.workspace.v1.CollectResponse.File
+	27,  // 98: abide.workspace.v1.CollectResponse.File.problem:type_name -> abide.workspace.v1.Reason
+	111, // 99: abide.workspace.v1.SurveyRequest.Known.marks:type_name -> abide.workspace.v1.FileState.Mark
+	86,  // 100: abide.workspace.v1.SurveyResponse.State.state:type_name -> abide.workspace.v1.FileState
+	4,   // 101: abide.workspace.v1.WorkspaceService.Describe:input_type -> abide.workspace.v1.DescribeRequest
+	8,   // 102: abide.workspace.v1.WorkspaceService.Stat:input_type -> abide.workspace.v1.StatRequest
+	10,  // 103: abide.workspace.v1.WorkspaceService.ListDir:input_type -> abide.workspace.v1.ListDirRequest
+	12,  // 104: abide.workspace.v1.WorkspaceService.ReadFile:input_type -> abide.workspace.v1.ReadFileRequest
+	15,  // 105: abide.workspace.v1.WorkspaceService.WriteFile:input_type -> abide.workspace.v1.WriteFileRequest
+	17,  // 106: abide.workspace.v1.WorkspaceService.Mkdir:input_type -> abide.workspace.v1.MkdirRequest
+	19,  // 107: abide.workspace.v1.WorkspaceService.Rename:input_type -> abide.workspace.v1.RenameRequest
+	21,  // 108: abide.workspace.v1.WorkspaceService.Delete:input_type -> abide.workspace.v1.DeleteRequest
+	23,  // 109: abide.workspace.v1.WorkspaceService.ReadRaw:input_type -> abide.workspace.v1.ReadRawRequest
+	25,  // 110: abide.workspace.v1.WorkspaceService.WriteRaw:input_type -> abide.workspace.v1.WriteRawRequest
+	30,  // 111: abide.workspace.v1.WorkspaceService.NewScope:input_type -> abide.workspace.v1.NewScopeRequest
+	34,  // 112: abide.workspace.v1.WorkspaceService.Judge:input_type -> abide.workspace.v1.JudgeRequest
+	36,  // 113: abide.workspace.v1.WorkspaceService.Show:input_type -> abide.workspace.v1.ShowRequest
+	38,  // 114: abide.workspace.v1.WorkspaceService.Apply:input_type -> abide.workspace.v1.ApplyRequest
+	42,  // 115: abide.workspace.v1.WorkspaceService.Grep:input_type -> abide.workspace.v1.GrepRequest
+	43,  // 116: abide.workspace.v1.WorkspaceService.Glob:input_type -> abide.workspace.v1.GlobRequest
+	50,  // 117: abide.workspace.v1.WorkspaceService.Start:input_type -> abide.workspace.v1.StartRequest
+	65,  // 118: abide.workspace.v1.WorkspaceService.Exec:input_type -> abide.workspace.v1.ExecRequest
+	53,  // 119: abide.workspace.v1.WorkspaceService.Find:input_type -> abide.workspace.v1.FindRequest
+	55,  // 120: abide.workspace.v1.WorkspaceService.Get:input_type -> abide.workspace.v1.GetRequest
+	57,  // 121: abide.workspace.v1.WorkspaceService.List:input_type -> abide.workspace.v1.ListRequest
+	59,  // 122: abide.workspace.v1.WorkspaceService.Wait:input_type -> abide.workspace.v1.WaitRequest
+	61,  // 123: abide.workspace.v1.WorkspaceService.Output:input_type -> abide.workspace.v1.OutputRequest
+	63,  // 124: abide.workspace.v1.WorkspaceService.View:input_type -> abide.workspace.v1.ViewRequest
+	68,  // 125: abide.workspace.v1.WorkspaceService.Stdin:input_type -> abide.workspace.v1.StdinRequest
+	70,  // 126: abide.workspace.v1.WorkspaceService.Resize:input_type -> abide.workspace.v1.ResizeRequest
+	72,  // 127: abide.workspace.v1.WorkspaceService.Signal:input_type -> abide.workspace.v1.SignalRequest
+	74,  // 128: abide.workspace.v1.WorkspaceService.Stop:input_type -> abide.workspace.v1.StopRequest
+	76,  // 129: abide.workspace.v1.WorkspaceService.MarkSeen:input_type -> abide.workspace.v1.MarkSeenRequest
+	80,  // 130: abide.workspace.v1.WorkspaceService.Collect:input_type -> abide.workspace.v1.CollectRequest
+	82,  // 131: abide.workspace.v1.WorkspaceService.Count:input_type -> abide.workspace.v1.CountRequest
+	84,  // 132: abide.workspace.v1.WorkspaceService.Folders:input_type -> abide.workspace.v1.FoldersRequest
+	87,  // 133: abide.workspace.v1.WorkspaceService.Survey:input_type -> abide.workspace.v1.SurveyRequest
+	89,  // 134: abide.workspace.v1.WorkspaceService.Restore:input_type -> abide.workspace.v1.RestoreRequest
+	36,  // 135: abide.workspace.v1.WorkspaceService.ShowLarge:input_type -> abide.workspace.v1.ShowRequest
+	91,  // 136: abide.workspace.v1.WorkspaceService.Changes:input_type -> abide.workspace.v1.ChangesRequest
+	5,   // 137: abide.workspace.v1.WorkspaceService.Describe:output_type -> abide.workspace.v1.DescribeResponse
+	9,   // 138: abide.workspace.v1.WorkspaceService.Stat:output_type -> abide.workspace.v1.StatResponse
+	11,  // 139: abide.workspace.v1.WorkspaceService.ListDir:output_type -> abide.workspace.v1.ListDirResponse
+	13,  // 140: abide.workspace.v1.WorkspaceService.ReadFile:output_type -> abide.workspace.v1.ReadFileResponse
+	16,  // 141: abide.workspace.v1.WorkspaceService.WriteFile:output_type -> abide.workspace.v1.WriteFileResponse
+	18,  // 142: abide.workspace.v1.WorkspaceService.Mkdir:output_type -> abide.workspace.v1.MkdirResponse
+	20,  // 143: abide.workspace.v1.WorkspaceService.Rename:output_type -> abide.workspace.v1.RenameResponse
+	22,  // 144: abide.workspace.v1.WorkspaceService.Delete:output_type -> abide.workspace.v1.DeleteResponse
+	24,  // 145: abide.workspace.v1.WorkspaceService.ReadRaw:output_type -> abide.workspace.v1.ReadRawResponse
+	26,  // 146: abide.workspace.v1.WorkspaceService.WriteRaw:output_type -> abide.workspace.v1.WriteRawResponse
+	31,  // 147: abide.workspace.v1.WorkspaceService.NewScope:output_type -> abide.workspace.v1.NewScopeResponse
+	35,  // 148: abide.workspace.v1.WorkspaceService.Judge:output_type -> abide.workspace.v1.JudgeResponse
+	37,  // 149: abide.workspace.v1.WorkspaceService.Show:output_type -> abide.workspace.v1.ShowResponse
+	39,  // 150: abide.workspace.v1.WorkspaceService.Apply:output_type -> abide.workspace.v1.ApplyResponse
+	44,  // 151: abide.workspace.v1.WorkspaceService.Grep:output_type -> abide.workspace.v1.SearchResponse
+	44,  // 152: abide.workspace.v1.WorkspaceService.Glob:output_type -> abide.workspace.v1.SearchResponse
+	51,  // 153: abide.workspace.v1.WorkspaceService.Start:output_type -> abide.workspace.v1.StartResponse
+	66,  // 154: abide.workspace.v1.WorkspaceService.Exec:output_type -> abide.workspace.v1.ExecResponse
+	54,  // 155: abide.workspace.v1.WorkspaceService.Find:output_type -> abide.workspace.v1.FindResponse
+	56,  // 156: abide.workspace.v1.WorkspaceService.Get:output_type -> abide.workspace.v1.GetResponse
+	58,  // 157: abide.workspace.v1.WorkspaceService.List:output_type -> abide.workspace.v1.ListResponse
+	60,  // 158: abide.workspace.v1.WorkspaceService.Wait:output_type -> abide.workspace.v1.WaitResponse
+	62,  // 159: abide.workspace.v1.WorkspaceService.Output:output_type -> abide.workspace.v1.OutputResponse
+	64,  // 160: abide.workspace.v1.WorkspaceService.View:output_type -> abide.workspace.v1.ViewResponse
+	69,  // 161: abide.workspace.v1.WorkspaceService.Stdin:output_type -> abide.workspace.v1.StdinResponse
+	71,  // 162: abide.workspace.v1.WorkspaceService.Resize:output_type -> abide.workspace.v1.ResizeResponse
+	73,  // 163: abide.workspace.v1.WorkspaceService.Signal:output_type -> abide.workspace.v1.SignalResponse
+	75,  // 164: abide.workspace.v1.WorkspaceService.Stop:output_type -> abide.workspace.v1.StopResponse
+	77,  // 165: abide.workspace.v1.WorkspaceService.MarkSeen:output_type -> abide.workspace.v1.MarkSeenResponse
+	81,  // 166: abide.workspace.v1.WorkspaceService.Collect:output_type -> abide.workspace.v1.CollectResponse
+	83,  // 167: abide.workspace.v1.WorkspaceService.Count:output_type -> abide.workspace.v1.CountResponse
+	85,  // 168: abide.workspace.v1.WorkspaceService.Folders:output_type -> abide.workspace.v1.FoldersResponse
+	88,  // 169: abide.workspace.v1.WorkspaceService.Survey:output_type -> abide.workspace.v1.SurveyResponse
+	90,  // 170: abide.workspace.v1.WorkspaceService.Restore:output_type -> abide.workspace.v1.RestoreResponse
+	37,  // 171: abide.workspace.v1.WorkspaceService.ShowLarge:output_type -> abide.workspace.v1.ShowResponse
+	92,  // 172: abide.workspace.v1.WorkspaceService.Changes:output_type -> abide.workspace.v1.ChangesResponse
+	137, // [137:173] is the sub-list for method output_type
+	101, // [101:137] is the sub-list for method input_type
+	101, // [101:101] is the sub-list for extension type_name
+	101, // [101:101] is the sub-list for extension extendee
+	0,   // [0:101] is the sub-list for field type_name
 }
 
 func init() { file_workspace_proto_init() }
@@ -7723,32 +7885,32 @@ func file_workspace_proto_init() {
 	if File_workspace_proto != nil {
 		return
 	}
-	file_workspace_proto_msgTypes[19].OneofWrappers = []any{
+	file_workspace_proto_msgTypes[21].OneofWrappers = []any{
 		(*WriteRawRequest_Begin_)(nil),
 		(*WriteRawRequest_Content)(nil),
 		(*WriteRawRequest_Commit_)(nil),
 	}
-	file_workspace_proto_msgTypes[32].OneofWrappers = []any{}
-	file_workspace_proto_msgTypes[59].OneofWrappers = []any{
+	file_workspace_proto_msgTypes[34].OneofWrappers = []any{}
+	file_workspace_proto_msgTypes[61].OneofWrappers = []any{
 		(*ExecRequest_Start)(nil),
 		(*ExecRequest_Attach_)(nil),
 		(*ExecRequest_Stdin)(nil),
 		(*ExecRequest_Resize)(nil),
 		(*ExecRequest_Signal)(nil),
 	}
-	file_workspace_proto_msgTypes[60].OneofWrappers = []any{
+	file_workspace_proto_msgTypes[62].OneofWrappers = []any{
 		(*ExecResponse_Begun_)(nil),
 		(*ExecResponse_Output_)(nil),
 		(*ExecResponse_Exit)(nil),
 	}
-	file_workspace_proto_msgTypes[80].OneofWrappers = []any{}
+	file_workspace_proto_msgTypes[82].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_workspace_proto_rawDesc), len(file_workspace_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   110,
+			NumMessages:   112,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

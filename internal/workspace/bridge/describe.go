@@ -1,0 +1,82 @@
+package bridge
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"syscall"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/abide-run/abide/internal/workspace"
+	pb "github.com/abide-run/abide/internal/workspace/workspacepb"
+)
+
+// Protocol is the version of the protocol. It is raised when an older client would be
+// served wrongly, or would understand an answer wrongly; additions do not raise it.
+const Protocol = 1
+
+// Headers of requests, beside the token.
+const (
+	identityHeader = "Abide-Workspace"
+	protocolHeader = "Abide-Workspace-Protocol"
+)
+
+// Describe returns what the workspace says of itself. A workspace that does not know the
+// question, or has another protocol, is ErrProtocol.
+func (c *Client) Describe(ctx context.Context) (workspace.Description, error) {
+	r, err := c.rpc.Describe(ctx, &pb.DescribeRequest{})
+	var e *connect.Error
+	switch {
+	case errors.As(err, &e) && e.Code() == connect.CodeUnimplemented && connect.IsWireError(err):
+		return workspace.Description{}, c.explainer.convert(ctx, otherProtocol("it is older than this engine"))
+	case err != nil:
+		return workspace.Description{}, fromWire(ctx, err)
+	case r.GetProtocol() != Protocol:
+		return workspace.Description{}, c.explainer.convert(ctx, otherProtocol(fmt.Sprintf("it has %d and this engine has %d", r.GetProtocol(), Protocol)))
+	}
+	return workspace.Description{
+		Identity: r.GetIdentity(), Version: r.GetVersion(), Dir: string(r.GetDirectory()), Time: timeOf(r.GetTime()),
+		DiskFree: r.GetDiskFree(), DiskSize: r.GetDiskSize(), Env: textsOf(r.GetEnvironment()),
+	}, nil
+}
+
+func otherProtocol(how string) error {
+	return &answer{workspace.ErrProtocol.Error() + ": " + how, workspace.ErrProtocol}
+}
+
+// Describe implements the service.
+func (s *service) Describe(context.Context, *pb.DescribeRequest) (*pb.DescribeResponse, error) {
+	free, size := diskOf(s.about.Dir)
+	return &pb.DescribeResponse{
+		Identity: s.about.Identity, Version: s.about.Version, Protocol: Protocol, Directory: []byte(s.about.Dir),
+		Time: timeTo(time.Now()), DiskFree: free, DiskSize: size, Environment: bytesOf(s.about.Env),
+	}, nil
+}
+
+// diskOf returns the bytes that are free for the user on the disk of a folder, and all
+// that it has; -1 if that is unknown.
+func diskOf(dir string) (free, size int64) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return -1, -1
+	}
+	return int64(s.Bavail) * int64(s.Bsize), int64(s.Blocks) * int64(s.Bsize)
+}
+
+// checkWanted refuses a request that is meant for another workspace, or made in another
+// protocol. Clients that do not say what they want get what is there.
+func (s *Server) checkWanted(r *http.Request) error {
+	if p := r.Header.Get(protocolHeader); p != "" && p != strconv.Itoa(Protocol) {
+		return fmt.Errorf("%w: it has %d and the client has %.20q", workspace.ErrProtocol, Protocol, p)
+	}
+	wanted := r.Header.Get(identityHeader)
+	if wanted == "" || subtle.ConstantTimeCompare([]byte(wanted), []byte(s.About.Identity)) == 1 {
+		return nil
+	}
+	return workspace.ErrOther
+}
