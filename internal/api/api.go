@@ -114,6 +114,9 @@ type Defaults struct {
 	Memory event.MemoryRules `json:"memory,omitzero"`
 	// Compaction sets when the contexts of the sessions are compacted.
 	Compaction event.CompactionRules `json:"compaction,omitzero"`
+	// Workspace is the workspace of the sessions: a name or an address; the machine of
+	// the engine if empty.
+	Workspace string `json:"workspace,omitempty"`
 }
 
 // ConnectResult answers ConnectParams.
@@ -197,6 +200,10 @@ type OpenAbide struct {
 	Keep     bool     `json:"keep,omitempty"` // resume only: parameters that are not given are not changed
 	// Redeliver sends the open requests to a client that resumes again.
 	Redeliver bool `json:"redeliver,omitempty"`
+	// Workspace is where the files and commands of a new session are: a name of the
+	// configuration, unix:PATH, tcp:HOST:PORT, or local. A session that exists keeps its
+	// own, and refuses a client that wants another one.
+	Workspace string `json:"workspace,omitempty"`
 }
 
 // These types are more than a form of messages, so they have a package of their own.
@@ -301,6 +308,8 @@ type SessionAbide struct {
 	Questions  int             `json:"questions,omitempty"`
 	Parent     event.SessionID `json:"parent,omitempty"`
 	Damage     string          `json:"damage,omitempty"`
+
+	Workspace *event.Workspace `json:"workspace,omitempty"` // where the files and commands are; the machine of the engine if missing
 }
 
 // ListParams asks for sessions.

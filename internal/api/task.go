@@ -9,7 +9,7 @@ type Task struct {
 	Command     string          `json:"command"`
 	Description string          `json:"description,omitempty"`
 	Dir         string          `json:"cwd"`
-	Status      string          `json:"status"` // "running", or one of event.Task…
+	Status      string          `json:"status"` // "running", one of event.Task…, or TaskUnreachable
 	Reason      string          `json:"reason,omitempty"`
 	PID         int             `json:"pid,omitempty"`
 	Started     string          `json:"startedAt,omitempty"`
@@ -33,10 +33,15 @@ type TasksResult struct {
 	Tasks []Task `json:"tasks"`
 }
 
+// TaskUnreachable is the status of a command whose workspace cannot be reached: it goes
+// on, or has ended, and nobody here knows.
+const TaskUnreachable = "unreachable"
+
 // TaskParams names a command.
 type TaskParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	TaskID    string          `json:"taskId"`
+	GiveUp    bool            `json:"giveUp,omitempty"` // in abide.taskStop: report it as lost if its workspace cannot be reached
 }
 
 // TaskOutputParams asks for a part of a command's output. Offsets count the

@@ -261,6 +261,11 @@ func (c *Client) StopTask(ctx context.Context, p api.TaskParams) (api.Task, erro
 	return call[api.Task](ctx, c, api.TaskStop, p)
 }
 
+// Workspaces lists the workspaces that sessions can work in.
+func (c *Client) Workspaces(ctx context.Context) (api.WorkspacesResult, error) {
+	return call[api.WorkspacesResult](ctx, c, api.WorkspacesList, struct{}{})
+}
+
 // Ending sessions.
 
 // Delete removes a session. It reports false if there is none.

@@ -23,6 +23,7 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/daemon/folder"
+	"github.com/abide-run/abide/internal/daemon/workspaces"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/memory/worker"
@@ -67,6 +68,7 @@ type Config struct {
 	ModelSettings ModelSettings      // about models that clients bring along
 	Instructions  instructions.Rules // rules for the files that tell agents about a project
 	Commands      Commands           // settings for the commands of agents
+	Workspaces    workspaces.Options // workspaces on other machines, in which sessions can work
 	Memory        Memory             // place and settings of memory
 
 	// Notice is called with a line for people while clients wait, once for each
@@ -351,17 +353,17 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	if n.config.Wrap != nil {
 		e.store = n.config.Wrap(store)
 	}
-	if e.tools, err = openTools(n.folder, n.config.Commands, n.log); err != nil {
+	if e.tools, err = openTools(n.folder, n.config.Commands, workspaces.New(n.config.Workspaces), n.log); err != nil {
 		return nil, errors.Join(err, store.Close(), lock.Close())
 	}
-	e.tools.family.log = e.store
+	e.tools.family.log, e.tools.workspaces.index, e.tools.store = e.store, e.store, e.store
 	found := &models{version: n.config.Version, settings: n.config.ModelSettings, clients: make(map[string]*remote.Client)}
 	known := places.Open(filepath.Join(n.config.Dir, "locations.json"))
 	books := newBooks(n, known)
 	e.worker = newMemoryWorker(n, e.store, books)
 	own := append(turn.Catalog{recall.New(e.store, books)}, n.config.Tools...)
 	e.host = session.New(e.store, session.Options{
-		Standing: known.Standing, Skills: skills.Library{}, Files: e.tools.filesOf,
+		Standing: known.Standing, Skills: skills.Library{}, Files: e.tools.workspaces.files,
 		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: e.tools.forget, Deletions: deletions{n.folder}, Tasks: e.tasks(), StopTask: e.tools.stopTask(), Log: n.log, Version: n.config.Version,
 		OnlyAttended: n.config.OneCommand,
 		Rest:         n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, LookTime: n.config.LookTime, Instructions: n.config.Instructions.Read,
@@ -370,11 +372,13 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		Memory:  e.worker.Session(),
 	})
 	e.worker.SetHost(e.host)
+	e.tools.host = e.host
 	trusted := trust.Open(n.folder.Dir())
 	e.server = rpc.New(e.host, rpc.Options{
 		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(), Shell: e.tools.shell(), Agents: agent.Briefs(),
-		Workspace: func(id event.SessionID) string { return n.folder.Session(string(id)) },
-		Places:    known, Trust: &trusted, Instructions: n.config.Instructions,
+		Workspace:  func(id event.SessionID) string { return n.folder.Session(string(id)) },
+		Workspaces: e.tools.workspaces.registry,
+		Places:     known, Trust: &trusted, Instructions: n.config.Instructions,
 		Memory: remembered{e.host, e.worker, books},
 		Store:  n.ownStore(),
 	})
@@ -428,7 +432,7 @@ func (e *engine) tasks() session.TaskSource {
 	if e.tools.commands == nil {
 		return nil
 	}
-	return e.tools.guard.Tasks(e.tools.commands)
+	return placedTasks{e.tools.guard.Tasks(e.tools.commands), e.tools.commands, e.tools}
 }
 
 // serveSocket serves the relays that connect to the private socket.

@@ -25,9 +25,13 @@ func (t *toolbox) shell() rpc.Shell {
 
 // Exec starts a command of a client.
 func (t tasks) Exec(ctx context.Context, r rpc.Run) (api.Task, error) {
-	info, _, err := t.processes.Start(ctx, process.Spec{
+	env, err := t.commands.Environment(ctx, tool.Call{Session: r.Session, Env: r.Env})
+	if err != nil {
+		return api.Task{}, err
+	}
+	info, _, err := t.commands.Processes.Start(ctx, process.Spec{
 		Key: r.Key, Owner: t.commands.Owner(r.Session), Command: r.Command, Dir: r.Dir, Title: "of a client", Class: process.OneShot,
-		Env: t.commands.Environment(tool.Call{Session: r.Session, Env: r.Env}), Limits: process.Limits{Time: r.Limit},
+		Env: env, Limits: process.Limits{Time: r.Limit},
 	})
 	if err != nil {
 		return api.Task{}, fmt.Errorf("the command did not start: %w", err)
@@ -37,7 +41,7 @@ func (t tasks) Exec(ctx context.Context, r rpc.Run) (api.Task, error) {
 
 // Await waits for the end of a command.
 func (t tasks) Await(ctx context.Context, id event.SessionID, name string) (int, error) {
-	info, err := t.processes.Wait(ctx, t.commands.Owner(id), process.ID(name))
+	info, err := t.commands.Processes.Wait(ctx, t.commands.Owner(id), process.ID(name))
 	if err != nil {
 		return 0, err
 	}
@@ -49,12 +53,12 @@ func (t tasks) Await(ctx context.Context, id event.SessionID, name string) (int,
 
 // Kill sends a signal to a command.
 func (t tasks) Kill(ctx context.Context, id event.SessionID, name string, signal int) (bool, error) {
-	info, err := t.processes.Get(t.commands.Owner(id), process.ID(name))
+	info, err := routedProcesses{t.workspaces}.Get(ctx, t.commands.Owner(id), process.ID(name))
 	if errors.Is(err, process.ErrNotFound) || (err == nil && info.State.Ended()) {
 		return false, nil
 	}
 	if err == nil {
-		err = t.processes.Signal(ctx, t.commands.Owner(id), process.ID(name), syscall.Signal(signal))
+		err = routedProcesses{t.workspaces}.Signal(ctx, t.commands.Owner(id), process.ID(name), syscall.Signal(signal))
 	}
 	return err == nil, err
 }

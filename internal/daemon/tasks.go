@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,9 +12,11 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/tool/bash"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // tasks shows clients the commands of sessions.
@@ -31,25 +35,120 @@ func (t *toolbox) shown() rpc.Tasks {
 func (t tasks) List(ctx context.Context, id event.SessionID) ([]api.Task, error) {
 	owners := []event.SessionID{id}
 	if id == "" {
-		owners = nil
-		for _, p := range t.processes.All() {
-			owners = append(owners, event.SessionID(p.Owner))
+		var err error
+		if owners, err = t.owners(ctx); err != nil {
+			return nil, err
 		}
-		slices.Sort(owners)
-		owners = slices.Compact(owners)
 	}
 	var list []api.Task
+	away := make(map[event.Workspace]error) // each workspace that is away is asked once
 	for _, owner := range owners {
-		all, err := t.commands.Tasks(ctx, owner)
+		all, err := t.ofSession(ctx, owner, away)
 		if err != nil {
 			return nil, fmt.Errorf("commands of session %s: %w", owner, err)
 		}
-		for _, task := range all {
-			list = append(list, described(owner, task))
-		}
+		list = append(list, all...)
 	}
 	slices.SortStableFunc(list, func(a, b api.Task) int { return strings.Compare(a.Started, b.Started) })
 	return list, nil
+}
+
+// owners returns the sessions that have commands. Of those in other workspaces it returns
+// the ones whose commands run, and the ones that were used since this engine started.
+func (t tasks) owners(ctx context.Context) ([]event.SessionID, error) {
+	owners := t.workspaces.used()
+	for _, p := range t.processes.All() {
+		owners = append(owners, event.SessionID(p.Owner))
+	}
+	for s, err := range t.store.Active(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if s.Info.Workspace != nil && len(s.Info.Watch) > 0 {
+			owners = append(owners, s.ID)
+		}
+	}
+	slices.Sort(owners)
+	return slices.Compact(owners), nil
+}
+
+// ofSession returns the commands of a session. Those whose workspace cannot be reached are
+// unreachable, and away remembers why.
+func (t tasks) ofSession(ctx context.Context, id event.SessionID, away map[event.Workspace]error) ([]api.Task, error) {
+	at, err := t.workspaces.choice(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if at != nil {
+		if why := away[*at]; why != nil {
+			return t.unreachable(ctx, id, why)
+		}
+		hurried, cancel := context.WithTimeout(hurriedly(ctx), listTime)
+		defer cancel()
+		ctx = hurried
+	}
+	all, err := t.commands.Tasks(ctx, id)
+	if at != nil && (workspace.Unusable(err) || errors.Is(err, context.DeadlineExceeded)) {
+		away[*at] = err
+		return t.unreachable(context.WithoutCancel(ctx), id, err)
+	}
+	list := make([]api.Task, len(all))
+	for i, task := range all {
+		list[i] = described(id, task)
+	}
+	return list, err
+}
+
+// listTime is how long a list waits for the commands in another workspace.
+const listTime = 5 * time.Second
+
+// unreachable returns the commands of a session that are not known to have ended, as far
+// as the log knows them.
+func (t tasks) unreachable(ctx context.Context, id event.SessionID, why error) ([]api.Task, error) {
+	s, err := t.store.Session(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	open := make(map[string]bool)
+	for _, task := range s.Info.Watch {
+		open[task.Key] = true
+	}
+	return t.fromLog(ctx, s, open, why)
+}
+
+// fromLog describes commands by the calls that have started them.
+func (t tasks) fromLog(ctx context.Context, s eventlog.Session, keys map[string]bool, why error) ([]api.Task, error) {
+	var list []api.Task
+	calls := make(map[string]event.ToolStartData)
+	for e, err := range t.store.Read(ctx, s.ID, 0) {
+		if err != nil {
+			return list, err
+		}
+		switch e.Type {
+		case event.ToolStart:
+			if d, err := event.As[event.ToolStartData](e); err == nil {
+				calls[d.ToolCallID] = d
+			}
+		case event.ToolBegun:
+			if d, err := event.As[event.ToolBegunData](e); err == nil && keys[d.Key] && d.Attempt <= 1 {
+				task := fromCall(s, d.Key, calls[d.ToolCallID].Arguments)
+				head, _ := e.Head() // without it only the time is missing
+				task.Started, task.Reason = stamp(head.Time), why.Error()
+				list = append(list, task)
+			}
+		}
+	}
+	return list, nil
+}
+
+// fromCall describes the command of a call whose workspace is away.
+func fromCall(s eventlog.Session, key string, arguments json.RawMessage) api.Task {
+	var a struct{ Command, Description, ShellID string }
+	_ = json.Unmarshal(arguments, &a) // what cannot be read is not shown
+	return api.Task{
+		SessionID: s.ID, TaskID: cmp.Or(a.ShellID, string(process.IDOf(process.Owner(s.ID), key))),
+		Command: a.Command, Description: a.Description, Dir: s.Info.Dir, Status: api.TaskUnreachable,
+	}
 }
 
 // described returns a command as clients see it.
@@ -97,7 +196,7 @@ func (t tasks) Output(ctx context.Context, p api.TaskOutputParams) (api.TaskOutp
 	case process.Stderr.String():
 		request.Stream = process.Stderr
 	}
-	chunk, err := t.processes.Read(ctx, task.Process.Owner, task.Process.ID, request)
+	chunk, err := t.commands.Processes.Read(ctx, task.Process.Owner, task.Process.ID, request)
 	if err != nil {
 		return api.TaskOutputResult{}, err
 	}
@@ -112,17 +211,55 @@ func (t tasks) Output(ctx context.Context, p api.TaskOutputParams) (api.TaskOutp
 }
 
 // Stop stops a command and all its processes.
-func (t tasks) Stop(ctx context.Context, id event.SessionID, name string) (api.Task, error) {
-	task, err := t.find(ctx, id, name)
+func (t tasks) Stop(ctx context.Context, p api.TaskParams) (api.Task, error) {
+	remote := t.workspaces.isRemote(ctx, p.SessionID)
+	asked := ctx
+	if remote {
+		asked = hurriedly(ctx)
+	}
+	task, err := t.find(asked, p.SessionID, p.TaskID)
+	if err == nil {
+		task.Process, err = t.commands.Processes.Stop(asked, task.Process.Owner, task.Process.ID)
+	}
+	if remote && workspace.Unusable(err) {
+		return t.giveUp(ctx, p, err)
+	}
 	if err != nil {
 		return api.Task{}, err
 	}
-	task.Process, err = t.processes.Stop(ctx, task.Process.Owner, task.Process.ID)
-	return described(id, task), err
+	return described(p.SessionID, task), nil
+}
+
+// giveUp reports a command as lost whose workspace cannot be reached, if a person wants
+// that.
+func (t tasks) giveUp(ctx context.Context, p api.TaskParams, why error) (api.Task, error) {
+	s, err := t.store.Session(ctx, p.SessionID)
+	if err != nil {
+		return api.Task{}, err
+	}
+	for _, open := range s.Info.Watch {
+		list, err := t.fromLog(ctx, s, map[string]bool{open.Key: true}, why)
+		if err != nil {
+			return api.Task{}, err
+		}
+		if len(list) == 0 || list[0].TaskID != p.TaskID {
+			continue
+		}
+		if !p.GiveUp {
+			return list[0], fmt.Errorf("the command %s cannot be stopped now: %w. It is watched until its workspace is back; to give it up and report it as lost: abide stop --give-up %s", p.TaskID, why, p.TaskID)
+		}
+		t.givenUp.Store(taskName{p.SessionID, open.Key}, true)
+		list[0].Status = event.TaskLost
+		return list[0], t.host.Tasks.GiveUp(ctx, p.SessionID, givenUp(open.Key, p.TaskID))
+	}
+	return api.Task{}, fmt.Errorf("session %s has no task %q that is unreachable; list the tasks with: abide ps --all (%w)", p.SessionID, p.TaskID, why)
 }
 
 // Of returns the commands of a session that calls with the given keys have started.
 func (t tasks) Of(ctx context.Context, id event.SessionID, keys []string) ([]api.Task, error) {
+	if t.workspaces.isRemote(ctx, id) {
+		ctx = hurriedly(ctx)
+	}
 	all, err := t.commands.Tasks(ctx, id)
 	if err != nil {
 		return nil, err
@@ -142,5 +279,5 @@ func (t *toolbox) stopTask() func(context.Context, event.SessionID, string) erro
 	if t.commands == nil {
 		return nil
 	}
-	return t.commands.Stop
+	return t.endTask
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"sync"
@@ -16,7 +15,9 @@ import (
 	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/daemon/folder"
+	"github.com/abide-run/abide/internal/daemon/workspaces"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"
@@ -31,16 +32,21 @@ import (
 
 // A toolbox holds the tools of agents and the resources that they need.
 type toolbox struct {
-	folder    *folder.Folder
-	files     workspace.Files
-	scopes    scopes
-	processes *process.Manager // nil if the system does not support durable commands
-	commands  *bash.Commands
-	protected protect.List
-	guard     *guard.Guard
-	family    family
-	retention process.Retention
-	log       *slog.Logger
+	folder     *folder.Folder
+	workspaces *sessionWorkspaces
+	scopes     scopes
+	processes  *process.Manager // processes on this machine; nil if the system does not support durable commands
+	commands   *bash.Commands
+	seeing     sync.WaitGroup // counts the ends of commands that are being marked as seen in other workspaces
+	protected  protect.List
+	guard      *guard.Guard
+	host       *session.Host // nil until the engine has one
+	store      eventlog.Store
+	stops      sync.Map // commands, by taskName, that are to be ended when their workspace is back
+	givenUp    sync.Map // commands, by taskName, that nobody waits for any more
+	family     family
+	retention  process.Retention
+	log        *slog.Logger
 }
 
 // Commands sets how agents run commands. The zero value of each field is usable.
@@ -54,9 +60,10 @@ type Commands struct {
 }
 
 // openTools opens the tools, and finds the commands that are still running.
-func openTools(f *folder.Folder, c Commands, log *slog.Logger) (*toolbox, error) {
-	protected, files := protect.ForUser(f.Dir()), local.New(homeFolder(), nil).Files
-	t := &toolbox{folder: f, files: files, protected: protected, scopes: scopes{files: files, protected: protected, cached: make(map[event.SessionID]cachedScope)}, log: log}
+func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, log *slog.Logger) (*toolbox, error) {
+	protected := protect.ForUser(f.Dir())
+	at := &sessionWorkspaces{local: local.New(homeFolder(), nil), registry: places, chosen: make(map[event.SessionID]*event.Workspace)}
+	t := &toolbox{folder: f, workspaces: at, protected: protected, scopes: scopes{files: at.files, protected: protected, cached: make(map[event.SessionID]cachedScope)}, log: log}
 	t.guard = guard.New(guard.Options{
 		List: protected, Busy: t.busy, Log: log,
 		Folder: func(id event.SessionID) (string, error) { return f.MakeSession(string(id)) },
@@ -65,7 +72,7 @@ func openTools(f *folder.Folder, c Commands, log *slog.Logger) (*toolbox, error)
 	t.retention = process.Retention{Output: keep, Record: max(keep, 30*24*time.Hour)}
 	var err error
 	t.processes, err = process.Open(f.Processes(), process.Options{
-		Log: log, Shell: shell(), MaxRunning: c.MaxRunning, Quota: c.Quota,
+		Log: log, Shell: process.Shell(), MaxRunning: c.MaxRunning, Quota: c.Quota,
 		Limits: process.Limits{Time: c.TimeLimit, Memory: c.MaxMemory},
 	})
 	if errors.Is(err, process.ErrUnsupported) {
@@ -74,8 +81,10 @@ func openTools(f *folder.Folder, c Commands, log *slog.Logger) (*toolbox, error)
 	if err != nil {
 		return nil, err
 	}
+	at.local = local.New(homeFolder(), t.processes)
 	t.commands = bash.New(bash.Options{
-		Processes: local.New(homeFolder(), t.processes).Processes,
+		Processes: routedProcesses{at},
+		Env:       at.env,
 		Wait:      c.Wait,
 		Scope:     t.scopes.of,
 		Protected: protected.Protected,
@@ -88,23 +97,25 @@ func openTools(f *folder.Folder, c Commands, log *slog.Logger) (*toolbox, error)
 func (t *toolbox) catalog(more turn.Catalog) turn.Catalog {
 	var all turn.Catalog
 	if t.commands != nil {
-		all = t.guard.Wrap(t.commands.Tools())
+		plain := t.commands.Tools()
+		for i, guarded := range t.guard.Wrap(plain) {
+			all = append(all, &placedTool{guarded, plain[i], t.workspaces})
+		}
 	}
 	all = append(all, files.New(files.Options{
-		Files: func(call tool.Call) (workspace.Files, error) { return t.filesOf(call.Session) },
+		Files: func(call tool.Call) (workspace.Files, error) { return t.workspaces.files(call.Session) },
 		Scope: t.scopes.of, Checkpoints: t.checkpoints, Approved: t.guard.Approve,
 	})...)
 	all = append(all, todo.New()...)
 	return append(all, more...)
 }
 
-// filesOf returns the files of the workspace of a session, or those of this machine if the
-// id is empty.
-func (t *toolbox) filesOf(event.SessionID) (workspace.Files, error) { return t.files, nil }
-
 // busy reports whether a command of a session or of its agents is running, or has left a
 // process behind that is or may be; or whether one of an agent was started since a time.
 func (t *toolbox) busy(ctx context.Context, id event.SessionID, since time.Time) (bool, error) {
+	if t.workspaces.isRemote(ctx, id) {
+		return true, nil // what goes on elsewhere is not known without asking, and may have changed anything
+	}
 	for _, p := range t.processes.All() {
 		owner := event.SessionID(p.Owner)
 		running := !p.State.Ended() || p.Lingering && !p.Gone || p.Unkept
@@ -113,15 +124,6 @@ func (t *toolbox) busy(ctx context.Context, id event.SessionID, since time.Time)
 		}
 	}
 	return false, nil
-}
-
-// shell returns the shell that runs command lines: bash, which models write for, or
-// /bin/sh if there is no bash.
-func shell() string {
-	if path, err := exec.LookPath("bash"); err == nil {
-		return path
-	}
-	return "/bin/sh"
 }
 
 // sweepPause is the interval of sweeps.
@@ -163,16 +165,18 @@ func (t *toolbox) markUnawaited(ctx context.Context, host *session.Host) {
 
 // close closes the process manager. Commands keep running.
 func (t *toolbox) close() error {
+	err := t.workspaces.registry.Close()
+	t.seeing.Wait()
 	if t.processes == nil {
-		return nil
+		return err
 	}
-	return t.processes.Close()
+	return errors.Join(err, t.processes.Close())
 }
 
 // scopes caches the scopes of sessions: a scope remembers the denied files that it has
 // seen, so that they stay denied when they are renamed.
 type scopes struct {
-	files     workspace.Files
+	files     func(event.SessionID) (workspace.Files, error)
 	protected protect.List
 	mu        sync.Mutex
 	cached    map[event.SessionID]cachedScope
@@ -194,7 +198,11 @@ func (s *scopes) of(ctx context.Context, call tool.Call) (*scope.Scope, error) {
 	if found != nil {
 		return found, nil
 	}
-	found, err := s.files.Scope(ctx, scopeRules(call.Scope.Allow), scopeRules(call.Scope.Deny))
+	at, err := s.files(call.Session)
+	if err != nil {
+		return nil, err
+	}
+	found, err = at.Scope(ctx, scopeRules(call.Scope.Allow), scopeRules(call.Scope.Deny))
 	if err != nil {
 		return nil, err
 	}
@@ -233,14 +241,22 @@ func scopeRules(rules []event.ScopeRule) []scope.Rule {
 // checkpoints returns the checkpoints of a session, which hold the files that its calls
 // replaced.
 func (t *toolbox) checkpoints(id event.SessionID) (*files.Checkpoints, error) {
+	at, err := t.workspaces.files(id)
+	if err != nil {
+		return nil, err
+	}
 	dir, err := t.folder.MakeSession(string(id))
-	return files.NewCheckpoints(filepath.Join(dir, "checkpoints"), t.files), err
+	return files.NewCheckpoints(filepath.Join(dir, "checkpoints"), at), err
 }
 
 // undo restores the files that calls have changed; if look is true, it only returns what
 // would be restored.
 func (t *toolbox) undo(ctx context.Context, id event.SessionID, undone func(key string) bool, look bool) ([]event.RestoredFile, error) {
-	kept := files.NewCheckpoints(filepath.Join(t.folder.Session(string(id)), "checkpoints"), t.files)
+	at, err := t.workspaces.files(id)
+	if err != nil {
+		return nil, err
+	}
+	kept := files.NewCheckpoints(filepath.Join(t.folder.Session(string(id)), "checkpoints"), at)
 	act := kept.Restore
 	if look {
 		act = kept.Preview
@@ -253,13 +269,22 @@ func (t *toolbox) undo(ctx context.Context, id event.SessionID, undone func(key 
 	return list, err
 }
 
-// forget stops the commands of a session and removes its files.
+// forget stops the commands of a session and removes its files. Commands in a workspace
+// that is away are stopped later: the caller tries again when the next engine starts.
 func (t *toolbox) forget(id event.SessionID) error {
-	if t.processes != nil {
-		if err := t.processes.Abandon(context.Background(), process.Owner(id)); err != nil {
-			return fmt.Errorf("end the commands of the session: %w", err)
-		}
+	place, err := t.lastPlace(id)
+	if err != nil {
+		return err
 	}
+	if place != nil {
+		err = t.endElsewhere(*place, process.Owner(id))
+	} else if t.processes != nil {
+		err = t.processes.Abandon(context.Background(), process.Owner(id))
+	}
+	if err != nil {
+		return fmt.Errorf("end the commands of the session: %w", err)
+	}
+	t.workspaces.forget(id)
 	if err := os.RemoveAll(t.folder.Session(string(id))); err != nil {
 		return fmt.Errorf("remove the folder of the session: %w", err)
 	}

@@ -65,6 +65,39 @@ type SessionConfiguredData struct {
 	Before   *Own          `json:"beforeAgent,omitempty"`   // model of the session before the agent was selected, if the agent has one of its own
 
 	Agent *AgentOf `json:"agent,omitempty"` // set if the session is an agent that another session started
+
+	Workspace *Workspace `json:"workspace,omitempty"` // where the files and processes are; nil if that is the machine of the engine
+}
+
+// A Workspace is where the files and the processes of a session are, if that is not the
+// machine of the engine. A session keeps its workspace for life.
+type Workspace struct {
+	Name     string `json:"name,omitempty"`     // name in the configuration; empty if it was chosen by its address
+	Address  string `json:"address"`            // "unix:PATH" or "tcp:HOST:PORT"; for one with a name, the address that it had when it was chosen
+	Identity string `json:"identity,omitempty"` // identity that it had when it was chosen
+}
+
+// Is reports whether a choice, which is a name or an address, means the workspace. A nil
+// workspace is the machine of the engine.
+func (w *Workspace) Is(choice string) bool {
+	if w == nil {
+		return choice == LocalWorkspace
+	}
+	return choice == w.Name || choice == w.Address
+}
+
+// LocalWorkspace is the name of the machine of the engine as a workspace.
+const LocalWorkspace = "local"
+
+// Label returns what people call the workspace.
+func (w *Workspace) Label() string {
+	switch {
+	case w == nil:
+		return LocalWorkspace
+	case w.Name != "":
+		return w.Name
+	}
+	return w.Address
 }
 
 // InfiniteSessions says when a session is compacted, in the protocol's form. The

@@ -108,6 +108,9 @@ type Info struct {
 	// Watch lists the tasks, so that they can be watched without reading the log.
 	// Entries of older versions lack it, and only count the tasks.
 	Watch []Task `json:"watch,omitempty"`
+	// Workspace is where the files and processes are; nil if that is the machine of the
+	// engine. It is in the index so that it is known without reading the log.
+	Workspace *event.Workspace `json:"workspace,omitempty"`
 }
 
 // A Task is a task that runs in the background of a session.

@@ -2,6 +2,7 @@ package process
 
 import (
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 )
@@ -16,4 +17,13 @@ func PlainEnv() []string {
 		name, _, _ := strings.Cut(entry, "=")
 		return !slices.Contains(plainNames, name) && !strings.HasPrefix(name, "LC_")
 	})
+}
+
+// Shell returns the shell that runs the command lines of agents: bash, which models write
+// for, or /bin/sh if there is no bash.
+func Shell() string {
+	if path, err := exec.LookPath("bash"); err == nil {
+		return path
+	}
+	return "/bin/sh"
 }

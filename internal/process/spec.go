@@ -26,6 +26,9 @@ func idOf(owner Owner, key string) ID {
 	return ID("p" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:10])))
 }
 
+// IDOf returns the ID of the process that an owner has started with a key, or would have.
+func IDOf(owner Owner, key string) ID { return idOf(owner, key) }
+
 func invalid(field, format string, args ...any) error {
 	return fmt.Errorf("%w %s: %s", ErrInvalid, field, fmt.Sprintf(format, args...))
 }

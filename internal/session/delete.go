@@ -14,6 +14,8 @@ import (
 type Deletion struct {
 	Session event.SessionID   `json:"session"`
 	Agents  []event.SessionID `json:"agents,omitempty"`
+
+	Workspace *event.Workspace `json:"workspace,omitempty"` // where its processes are; nil for the machine of the engine
 }
 
 // Deletions remembers deletions until everything of their sessions is removed. A
@@ -75,6 +77,9 @@ func (h *Host) delete(ctx context.Context, id event.SessionID, check func() erro
 func (h *Host) deleteStored(id event.SessionID) (Deletion, error) {
 	ctx := context.WithoutCancel(h.ctx)
 	d := Deletion{Session: id, Agents: h.agentsOf(ctx, id)}
+	if s, err := h.store.Session(ctx, id); err == nil {
+		d.Workspace = s.Info.Workspace
+	}
 	if h.opts.Deletions != nil {
 		if err := h.opts.Deletions.Begin(d); err != nil {
 			return d, fmt.Errorf("delete session %s: %w", id, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 
 	"github.com/abide-run/abide/internal/event"
@@ -17,6 +18,22 @@ type Spec struct {
 	Env    []string       // the environment of commands; kept beside the log
 	Keys   *provider.Keys // the keys of the providers; kept beside the log
 	Name   string
+	// Wanted is the workspace that the client wants, by its name or its address; empty if
+	// it takes any. A session that exists refuses a client that wants another one.
+	Wanted string
+}
+
+// ErrWorkspace means that a client wants a session to work in another workspace than it
+// does.
+var ErrWorkspace = errors.New("a session keeps its workspace for life")
+
+// refuseOtherWorkspace refuses a client that wants another workspace.
+func (tx *txn) refuseOtherWorkspace(wanted string) error {
+	is := tx.State.Setup.Config.Workspace
+	if wanted == "" || is.Is(wanted) {
+		return nil
+	}
+	return fmt.Errorf("%w: session %s works in %s, not in %s; resume it without a workspace, or begin a new session", ErrWorkspace, tx.s.id, is.Label(), wanted)
 }
 
 // Create makes a session and attaches the client, which may be nil. If the session
@@ -25,7 +42,14 @@ func (h *Host) Create(ctx context.Context, id event.SessionID, spec Spec, c *Cli
 	var view *View
 	err := h.attachClient(ctx, id, c, func(tx *txn) (err error) {
 		is := tx.State.Seq > 0
-		if !is {
+		if is {
+			if err = tx.refuseOtherWorkspace(spec.Wanted); err != nil {
+				return err
+			}
+			if tx.State.Setup.Config.Workspace != nil {
+				spec.Env = nil // its commands have the environment of the workspace
+			}
+		} else {
 			if err = tx.create(spec); err != nil {
 				return err
 			}
@@ -79,6 +103,12 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 	err := h.attachClient(ctx, id, c, func(tx *txn) (err error) {
 		if err = tx.exists(); err != nil {
 			return err
+		}
+		if err = tx.refuseOtherWorkspace(r.Spec.Wanted); err != nil {
+			return err
+		}
+		if tx.State.Setup.Config.Workspace != nil {
+			r.Spec.Env, r.Spec.Config.Scope.Allow = nil, tx.State.Setup.Config.Scope.Allow
 		}
 		at, before := tx.State.Seq, tx.State.Resumed(r.Key)
 		switch {
@@ -160,6 +190,7 @@ func (tx *txn) reconfigure(to event.SessionConfiguredData, keep bool) error {
 		to = mergeConfig(is, to)
 	}
 	to.Managed = is.Managed.With(to.Managed) // nobody loosens what was restricted
+	to.Workspace = is.Workspace
 	if to.WorkingDirectory == "" {
 		to.WorkingDirectory = is.WorkingDirectory
 	}

@@ -109,6 +109,19 @@ func (h *Host) watchTask(k taskKey, last string, left <-chan struct{}) {
 	})
 }
 
+// GiveUp records that an open task is lost, because a person no longer waits for its
+// workspace. What is heard of it later is no news.
+func (ts Tasks) GiveUp(ctx context.Context, id event.SessionID, news event.TaskReportedData) error {
+	news.Status, news.Ended = event.TaskLost, true
+	return ts.host.change(ctx, id, func(tx *txn) error {
+		if !tx.isNews(news) {
+			return nil
+		}
+		tx.send(event.Empty(event.TasksChanged))
+		return tx.record(news)
+	})
+}
+
 // FinishStops ends the tasks whose turns were stopped by an engine that ended before
 // the tasks did, and stops the agents whose calls were stopped. Every engine does that
 // when it starts, also one that goes on with nothing.

@@ -111,6 +111,7 @@ func indexed(s *turn.State) eventlog.Info {
 	info := eventlog.Info{
 		Name: s.About.Name, Summary: s.About.Summary, Dir: s.Setup.Config.WorkingDirectory, Client: s.Setup.Config.ClientName,
 		Listed: s.Setup.Config.Agent == nil && (s.About.Summary != "" || s.About.Totals.Turns > 0), Active: s.Active() || s.Context.Compaction != nil, Questions: len(s.Questions()) + len(s.Exchanges.Forms()), Tasks: len(s.Tasks.Open),
+		Workspace: s.Setup.Config.Workspace,
 	}
 	info.Waiting = info.Active && s.Waits()
 	for _, t := range s.Tasks.Open {

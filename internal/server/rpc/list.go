@@ -36,7 +36,7 @@ func (c *conn) info(s eventlog.Session) api.SessionInfo {
 		SessionID: s.ID, StartTime: event.FormatTime(s.Created), ModifiedTime: event.FormatTime(s.Modified),
 		Summary: s.Info.Summary, Name: s.Info.Name, ClientName: s.Info.Client,
 		Abide: &api.SessionAbide{
-			Events: s.End.Seq, Hash: hex.EncodeToString(s.End.Hash[:]), Active: s.Info.Active, Questions: s.Info.Questions, Parent: s.Parent,
+			Events: s.End.Seq, Hash: hex.EncodeToString(s.End.Hash[:]), Active: s.Info.Active, Questions: s.Info.Questions, Parent: s.Parent, Workspace: s.Info.Workspace,
 		},
 	}
 	if s.Info.Dir != "" {

@@ -34,6 +34,9 @@ func (c *conn) create(ctx context.Context, p api.OpenParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.place(ctx, &spec, p); err != nil {
+		return nil, err
+	}
 	client := c.client(p)
 	c.hold(p.SessionID)
 	view, err := c.server.host.Create(ctx, p.SessionID, spec, client)
@@ -54,6 +57,7 @@ func (c *conn) resume(ctx context.Context, p api.OpenParams) (any, error) {
 		spec.Config.WorkingDirectory = "" // the session has one
 		spec.Env = nil
 	}
+	spec.Wanted = wantedWorkspace(p)
 	client := c.client(p)
 	open := c.unanswered(ctx, p)
 	c.hold(p.SessionID)

@@ -42,9 +42,11 @@ type Options struct {
 	Shell     Shell                           // so is this
 	Memory    Memory                          // nil if nothing is remembered
 	Workspace func(id event.SessionID) string // the folder of a session's files
-	Agents    map[string]string               // the agents that every session can start, and what each is told
-	Shutdown  func(context.Context) error     // flushes everything, when a client asks for it
-	Store     string                          // name of the store; a relay with another one is refused
+
+	Workspaces Workspaces                  // where sessions can work; nil if that is only the machine of the engine
+	Agents     map[string]string           // the agents that every session can start, and what each is told
+	Shutdown   func(context.Context) error // flushes everything, when a client asks for it
+	Store      string                      // name of the store; a relay with another one is refused
 	// Instructions finds what projects tell agents.
 	Instructions instructions.Rules
 	// Places is what people allow for longer than a session. It is forgotten with

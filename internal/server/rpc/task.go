@@ -14,7 +14,7 @@ import (
 type Tasks interface {
 	List(ctx context.Context, id event.SessionID) ([]api.Task, error)
 	Output(ctx context.Context, p api.TaskOutputParams) (api.TaskOutputResult, error)
-	Stop(ctx context.Context, id event.SessionID, task string) (api.Task, error)
+	Stop(ctx context.Context, p api.TaskParams) (api.Task, error)
 	// Of returns the commands that calls with the given keys have started.
 	Of(ctx context.Context, id event.SessionID, keys []string) ([]api.Task, error)
 }
@@ -79,5 +79,5 @@ func (c *conn) taskStop(ctx context.Context, p api.TaskParams) (api.Task, error)
 	if err := c.whose(ctx, p.SessionID, api.TaskStop); err != nil {
 		return api.Task{}, err
 	}
-	return c.server.opts.Tasks.Stop(ctx, p.SessionID, p.TaskID)
+	return c.server.opts.Tasks.Stop(ctx, p)
 }

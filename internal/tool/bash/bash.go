@@ -57,9 +57,9 @@ type Options struct {
 	// of the session.
 	Owner func(id event.SessionID) process.Owner
 	// Env returns the environment of a call's commands. The tools add variables that
-	// keep commands from asking questions. If Env is nil, the environment is that of
-	// the call, or process.PlainEnv() if the call has none.
-	Env func(call tool.Call) []string
+	// keep commands from asking questions. If Env is nil or returns nil, the environment
+	// is that of the call, or process.PlainEnv() if the call has none.
+	Env func(ctx context.Context, call tool.Call) ([]string, error)
 	// Hidden are the names of variables that commands do not get. A star at the end
 	// of a name matches any text.
 	Hidden []string

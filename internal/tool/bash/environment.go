@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -43,12 +44,18 @@ var noisyNames = []string{"CLICOLOR_FORCE", "FORCE_COLOR", "SSH_ASKPASS"}
 
 // env returns the environment of a call's commands. With a terminal, programs may use
 // it as they like.
-func (c *Commands) env(call tool.Call, terminal bool) []string {
-	env := call.Env
-	switch {
-	case c.Env != nil:
-		env = c.Env(call)
-	case env == nil:
+func (c *Commands) env(ctx context.Context, call tool.Call, terminal bool) ([]string, error) {
+	var env []string
+	if c.Env != nil {
+		var err error
+		if env, err = c.Env(ctx, call); err != nil {
+			return nil, err
+		}
+	}
+	if env == nil {
+		env = call.Env
+	}
+	if env == nil {
 		env = process.PlainEnv()
 	}
 	more := slices.Clone(quietEnv)
@@ -61,7 +68,7 @@ func (c *Commands) env(call tool.Call, terminal bool) []string {
 		return !ok || name == "" || slices.Contains(noisyNames, name) || slices.ContainsFunc(c.Hidden, func(h string) bool { return matchesName(h, name) }) ||
 			slices.ContainsFunc(more, func(m string) bool { return strings.HasPrefix(m, name+"=") })
 	})
-	return append(kept, more...)
+	return append(kept, more...), nil
 }
 
 // steadyEnv returns an environment in which a command that was judged by its words does
@@ -84,7 +91,9 @@ func absoluteFolders(path string) string {
 }
 
 // Environment returns the environment that a command of a call has without a terminal.
-func (c *Commands) Environment(call tool.Call) []string { return c.env(call, false) }
+func (c *Commands) Environment(ctx context.Context, call tool.Call) ([]string, error) {
+	return c.env(ctx, call, false)
+}
 
 // matchesName reports whether a pattern, which may end with a star, matches a name.
 func matchesName(pattern, name string) bool {

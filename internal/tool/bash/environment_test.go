@@ -13,8 +13,8 @@ import (
 func TestASessionWithoutAnEnvironmentGetsNothingFromTheEngine(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "leaked")
 	t.Setenv("LC_ALL", "C")
-	env := bash.New(bash.Options{}).Environment(tool.Call{})
-	if slices.Contains(env, "OPENAI_API_KEY=leaked") || !slices.Contains(env, "LC_ALL=C") {
+	env, err := bash.New(bash.Options{}).Environment(t.Context(), tool.Call{})
+	if err != nil || slices.Contains(env, "OPENAI_API_KEY=leaked") || !slices.Contains(env, "LC_ALL=C") {
 		t.Errorf("commands get %q", env)
 	}
 }

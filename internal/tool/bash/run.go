@@ -205,7 +205,11 @@ func (r *runner) Permission(ctx context.Context, call tool.Call) (*approval.Requ
 // surroundings returns where and how a command runs.
 func (r *runner) surroundings(ctx context.Context, call tool.Call, q request) (in approval.Surroundings, err error) {
 	in = approval.Surroundings{Dir: q.dir, Home: call.Dir, Terminal: q.tty, Input: q.stdin, Protected: r.Protected}
-	for _, entry := range r.env(call, q.tty) {
+	env, err := r.env(context.Background(), call, q.tty)
+	if err != nil {
+		return in, err
+	}
+	for _, entry := range env {
 		if path, ok := strings.CutPrefix(entry, "PATH="); ok {
 			in.SearchPath = path
 		}
@@ -300,7 +304,11 @@ func (r *runner) run(ctx context.Context, call tool.Call, q request) (Result, er
 	if err := r.name(ctx, call, q.name); err != nil {
 		return Result{}, err
 	}
-	info, attached, err := r.Processes.Start(ctx, r.process(call, q))
+	spec, err := r.process(ctx, call, q)
+	if err != nil {
+		return Result{}, err
+	}
+	info, attached, err := r.Processes.Start(ctx, spec)
 	var failed *process.StartError
 	if errors.As(err, &failed) {
 		return Result{}, fail("The command did not start", "%s", sentence(err.Error()))
@@ -320,8 +328,12 @@ func (r *runner) run(ctx context.Context, call tool.Call, q request) (Result, er
 }
 
 // process returns the spec of the process for a request.
-func (r *runner) process(call tool.Call, q request) process.Spec {
-	command, env := q.command, r.env(call, q.tty)
+func (r *runner) process(ctx context.Context, call tool.Call, q request) (process.Spec, error) {
+	env, err := r.env(ctx, call, q.tty)
+	if err != nil {
+		return process.Spec{}, err
+	}
+	command := q.command
 	if call.Decision.FromWords() { // only what was judged is run, and nothing in the environment changes what it does
 		command, env = call.Decision.Command, steadyEnv(env)
 	}
@@ -335,7 +347,7 @@ func (r *runner) process(call tool.Call, q request) process.Spec {
 	if q.tty {
 		spec.TTY = &process.Size{Rows: terminalRows, Cols: terminalCols}
 	}
-	return spec
+	return spec, nil
 }
 
 // name records the name that the model chose for the task that the call is about to

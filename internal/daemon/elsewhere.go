@@ -1,0 +1,179 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/tool"
+)
+
+// A placedTool is a tool that runs commands. The protected files of this machine are
+// looked after while it runs here, and not while it runs in another workspace, whose
+// commands cannot reach them.
+type placedTool struct {
+	tool.Tool // looked after
+	elsewhere tool.Tool
+	places    *sessionWorkspaces
+}
+
+func (t *placedTool) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+	if t.places.isRemote(ctx, call.Session) {
+		return t.elsewhere.Run(ctx, call)
+	}
+	return t.Tool.Run(ctx, call)
+}
+
+// placedTasks are the background commands of sessions, wherever they run. What is in
+// another workspace is not asked for while a session waits for the answer, and a command
+// there is not lost because its workspace is away.
+type placedTasks struct {
+	session.TaskSource // of this machine
+	elsewhere          session.TaskSource
+	tools              *toolbox
+}
+
+// watchPause is the pause between attempts to watch a task whose workspace is away. Each
+// attempt waits for the workspace as long as any call does.
+const watchPause = time.Second
+
+// Watch waits until a task has ended or has another status. As long as its workspace
+// cannot be used, nothing is known of it.
+func (t placedTasks) Watch(ctx context.Context, id event.SessionID, key, last string) (event.TaskReportedData, error) {
+	if !t.tools.workspaces.isRemote(ctx, id) {
+		return t.TaskSource.Watch(ctx, id, key, last)
+	}
+	for said := false; ; said = true {
+		news, err := t.tools.watchElsewhere(ctx, t.elsewhere, taskName{id, key}, last)
+		if err == nil || ctx.Err() != nil {
+			return news, err
+		}
+		if !said {
+			t.tools.log.Warn("a command in another workspace cannot be watched; it is tried again until it can", "session", id, "key", key, "err", err)
+		}
+		select {
+		case <-time.After(watchPause):
+		case <-ctx.Done():
+			return news, ctx.Err()
+		}
+	}
+}
+
+// taskName identifies a command of a session by the key of its call.
+type taskName struct {
+	session event.SessionID
+	key     string
+}
+
+// watchElsewhere watches a command as long as its workspace can be used. If its turn was
+// stopped while the workspace was away, the command is stopped first.
+func (t *toolbox) watchElsewhere(ctx context.Context, source session.TaskSource, name taskName, last string) (event.TaskReportedData, error) {
+	if _, gone := t.givenUp.Load(name); gone {
+		return givenUp(name.key, ""), nil
+	}
+	if _, stop := t.stops.Load(name); stop {
+		if err := t.commands.Stop(ctx, name.session, name.key); err != nil {
+			return event.TaskReportedData{}, err
+		}
+		t.stops.Delete(name)
+	}
+	return source.Watch(ctx, name.session, name.key, last)
+}
+
+// givenUp returns the report about a command that a person has given up.
+func givenUp(key, id string) event.TaskReportedData {
+	return event.TaskReportedData{
+		Key: key, TaskID: id, Status: event.TaskLost, Ended: true,
+		Text: strings.TrimSpace("A background task was given up: "+id) + ". Its workspace cannot be reached, and a person no longer waits for it. Nobody knows whether it goes on there.",
+	}
+}
+
+// News returns the end of a task on this machine. The end of one elsewhere is reported
+// by Watch.
+func (t placedTasks) News(ctx context.Context, id event.SessionID, key string) (event.TaskReportedData, bool) {
+	if t.tools.workspaces.isRemote(ctx, id) {
+		return event.TaskReportedData{}, false
+	}
+	return t.TaskSource.News(ctx, id, key)
+}
+
+// summaryTime is how long a model request waits for the list of commands elsewhere.
+const summaryTime = 5 * time.Second
+
+// Summary describes the running tasks. Those in a workspace that is away are left out.
+func (t placedTasks) Summary(ctx context.Context, id event.SessionID, keys []string) (string, error) {
+	if !t.tools.workspaces.isRemote(ctx, id) {
+		return t.TaskSource.Summary(ctx, id, keys)
+	}
+	ctx, cancel := context.WithTimeout(hurriedly(ctx), summaryTime)
+	defer cancel()
+	return t.elsewhere.Summary(ctx, id, keys)
+}
+
+// Seen says that the model was told of a task's end. The session does not wait until a
+// workspace elsewhere knows that.
+func (t placedTasks) Seen(id event.SessionID, key string) {
+	if !t.tools.workspaces.isRemote(context.Background(), id) {
+		t.TaskSource.Seen(id, key)
+		return
+	}
+	t.tools.seeing.Go(func() { t.elsewhere.Seen(id, key) })
+}
+
+// endTask ends the command of a call, because its turn was stopped. It does not wait for a
+// workspace that is away: whoever watches the command ends it when the workspace is back.
+func (t *toolbox) endTask(ctx context.Context, id event.SessionID, key string) error {
+	if !t.workspaces.isRemote(ctx, id) {
+		return t.commands.Stop(ctx, id, key)
+	}
+	t.stops.Store(taskName{id, key}, true)
+	err := t.commands.Stop(hurriedly(ctx), id, key)
+	if err == nil {
+		t.stops.Delete(taskName{id, key})
+	}
+	return err
+}
+
+// lastPlace returns the workspace of a session that was deleted; nil for this machine.
+func (t *toolbox) lastPlace(id event.SessionID) (*event.Workspace, error) {
+	text, err := os.ReadFile(deletions{t.folder}.path(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return t.workspaces.choice(context.Background(), id)
+	}
+	var d session.Deletion
+	if err == nil {
+		err = json.Unmarshal(text, &d)
+	}
+	return d.Workspace, err
+}
+
+// endElsewhere stops the commands of an owner in a workspace, if it can be reached now,
+// and lets their output be removed in time.
+func (t *toolbox) endElsewhere(place event.Workspace, owner process.Owner) error {
+	ctx := hurriedly(context.Background())
+	c, err := t.workspaces.registry.Open(place)
+	if err != nil {
+		return err
+	}
+	processes := c.Workspace().Processes
+	list, err := processes.List(ctx, owner)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range list {
+		if !p.Gone {
+			_, err := processes.Stop(ctx, owner, p.ID)
+			errs = append(errs, err)
+		}
+		errs = append(errs, processes.MarkSeen(ctx, owner, p.ID))
+	}
+	return errors.Join(errs...)
+}

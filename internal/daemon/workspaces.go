@@ -1,0 +1,251 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"syscall"
+
+	"github.com/abide-run/abide/internal/daemon/workspaces"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/workspace"
+	"github.com/abide-run/abide/internal/workspace/bridge"
+)
+
+// sessionWorkspaces finds the workspaces of sessions. It asks the index only, because it
+// is asked while sessions wait for the answer.
+type sessionWorkspaces struct {
+	local    workspace.Workspace
+	registry *workspaces.Registry
+	index    eventlog.Store // nil until the engine has one
+	mu       sync.Mutex
+	chosen   map[event.SessionID]*event.Workspace // never changes for a session; nil for this machine
+}
+
+// maxChosen is how many sessions are remembered with their workspaces.
+const maxChosen = 4096
+
+// choice returns the workspace that a session has chosen; nil for this machine.
+func (w *sessionWorkspaces) choice(ctx context.Context, id event.SessionID) (*event.Workspace, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if known, ok := w.chosen[id]; ok || w.index == nil {
+		return known, nil
+	}
+	s, err := w.index.Session(ctx, id)
+	if errors.Is(err, eventlog.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the workspace of session %s: %w", id, err)
+	}
+	if len(w.chosen) >= maxChosen {
+		clear(w.chosen)
+	}
+	w.chosen[id] = s.Info.Workspace
+	return s.Info.Workspace, nil
+}
+
+// forget forgets the workspace of a session that was deleted.
+func (w *sessionWorkspaces) forget(id event.SessionID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.chosen, id)
+}
+
+// used returns the sessions in other workspaces that were used lately.
+func (w *sessionWorkspaces) used() (list []event.SessionID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, choice := range w.chosen {
+		if choice != nil {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// isRemote reports whether the files of a session are not on this machine. If that cannot
+// be found out, they count as remote: nothing of this machine is used for them.
+func (w *sessionWorkspaces) isRemote(ctx context.Context, id event.SessionID) bool {
+	choice, err := w.choice(ctx, id)
+	return choice != nil || err != nil
+}
+
+// connection returns the connection to the workspace of a session; nil for this machine.
+func (w *sessionWorkspaces) connection(ctx context.Context, id event.SessionID) (*workspaces.Connection, error) {
+	choice, err := w.choice(ctx, id)
+	if err != nil || choice == nil {
+		return nil, err
+	}
+	return w.registry.Open(*choice)
+}
+
+// of returns the workspace of a session. It does not wait for one that is away; the calls
+// on it do.
+func (w *sessionWorkspaces) of(ctx context.Context, id event.SessionID) (workspace.Workspace, error) {
+	c, err := w.connection(ctx, id)
+	if err != nil || c == nil {
+		return w.local, err
+	}
+	return c.Workspace(), nil
+}
+
+// files returns the files of a session.
+func (w *sessionWorkspaces) files(id event.SessionID) (workspace.Files, error) {
+	ws, err := w.of(context.Background(), id)
+	return ws.Files, err
+}
+
+// env returns the environment of the commands of a call if they do not run on this
+// machine: nothing of this machine or of a client reaches them.
+func (w *sessionWorkspaces) env(ctx context.Context, call tool.Call) ([]string, error) {
+	c, err := w.connection(ctx, call.Session)
+	if err != nil || c == nil {
+		return nil, err
+	}
+	env, err := c.Env(ctx)
+	if env == nil {
+		env = []string{}
+	}
+	return env, err
+}
+
+// hurriedly returns a context for calls that do not wait for a workspace that is away.
+func hurriedly(ctx context.Context) context.Context { return bridge.WithoutPatience(ctx) }
+
+// routedProcesses are the processes of all sessions, each in the workspace of its session.
+// The owner of a process is its session.
+type routedProcesses struct{ *sessionWorkspaces }
+
+var _ workspace.Processes = routedProcesses{}
+
+func (r routedProcesses) at(ctx context.Context, owner process.Owner) (workspace.Processes, error) {
+	ws, err := r.of(ctx, event.SessionID(owner))
+	return ws.Processes, err
+}
+
+func (r routedProcesses) Start(ctx context.Context, spec process.Spec) (process.Info, bool, error) {
+	p, err := r.at(ctx, spec.Owner)
+	if err != nil {
+		return process.Info{}, false, err
+	}
+	return p.Start(ctx, spec)
+}
+
+func (r routedProcesses) Find(ctx context.Context, owner process.Owner, key string) (process.Info, error) {
+	p, err := r.at(ctx, owner)
+	if err != nil {
+		return process.Info{}, err
+	}
+	return p.Find(ctx, owner, key)
+}
+
+func (r routedProcesses) Get(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error) {
+	p, err := r.at(ctx, owner)
+	if err != nil {
+		return process.Info{}, err
+	}
+	return p.Get(ctx, owner, id)
+}
+
+func (r routedProcesses) List(ctx context.Context, owner process.Owner) ([]process.Info, error) {
+	p, err := r.at(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	return p.List(ctx, owner)
+}
+
+func (r routedProcesses) Wait(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error) {
+	p, err := r.at(ctx, owner)
+	if err != nil {
+		return process.Info{}, err
+	}
+	return p.Wait(ctx, owner, id)
+}
+
+func (r routedProcesses) Read(ctx context.Context, owner process.Owner, id process.ID, q process.ReadRequest) (process.Chunk, error) {
+	p, err := r.at(ctx, owner)
+	if err != nil {
+		return process.Chunk{}, err
+	}
+	return p.Read(ctx, owner, id, q)
+}
+
+func (r routedProcesses) Tail(ctx context.Context, owner process.Owner, id process.ID, n int, stream process.Stream) (process.Chunk, error) {
+	p, err := r.at(ctx, owner)
+	if err != nil {
+		return process.Chunk{}, err
+	}
+	return p.Tail(ctx, owner, id, n, stream)
+}
+
+func (r routedProcesses) View(ctx context.Context, owner process.Owner, id process.ID, stream process.Stream) (string, *process.TruncationInfo, error) {
+	p, err := r.at(ctx, owner)
+	if err != nil {
+		return "", nil, err
+	}
+	return p.View(ctx, owner, id, stream)
+}
+
+func (r routedProcesses) Follow(ctx context.Context, owner process.Owner, id process.ID, offset int64) iter.Seq2[workspace.Frame, error] {
+	p, err := r.at(ctx, owner)
+	if err != nil {
+		return func(yield func(workspace.Frame, error) bool) { yield(workspace.Frame{}, err) }
+	}
+	return p.Follow(ctx, owner, id, offset)
+}
+
+func (r routedProcesses) WriteStdin(ctx context.Context, owner process.Owner, id process.ID, in process.Input) error {
+	p, err := r.at(ctx, owner)
+	if err != nil {
+		return err
+	}
+	return p.WriteStdin(ctx, owner, id, in)
+}
+
+func (r routedProcesses) Resize(ctx context.Context, owner process.Owner, id process.ID, size process.Size) error {
+	p, err := r.at(ctx, owner)
+	if err != nil {
+		return err
+	}
+	return p.Resize(ctx, owner, id, size)
+}
+
+func (r routedProcesses) Signal(ctx context.Context, owner process.Owner, id process.ID, sig syscall.Signal) error {
+	p, err := r.at(ctx, owner)
+	if err != nil {
+		return err
+	}
+	return p.Signal(ctx, owner, id, sig)
+}
+
+func (r routedProcesses) Stop(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error) {
+	p, err := r.at(ctx, owner)
+	if err != nil {
+		return process.Info{}, err
+	}
+	return p.Stop(ctx, owner, id)
+}
+
+func (r routedProcesses) Interrupt(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error) {
+	p, err := r.at(ctx, owner)
+	if err != nil {
+		return process.Info{}, err
+	}
+	return p.Interrupt(ctx, owner, id)
+}
+
+func (r routedProcesses) MarkSeen(ctx context.Context, owner process.Owner, id process.ID) error {
+	p, err := r.at(ctx, owner)
+	if err != nil {
+		return err
+	}
+	return p.MarkSeen(ctx, owner, id)
+}
