@@ -124,7 +124,7 @@ func TestAWorkspaceOverTLS(t *testing.T) {
 	stranger, err := bridge.NewClient(bridge.ClientOptions{Address: address, Token: "mine", TLS: &tls.Config{}, Retries: []time.Duration{}})
 	must(t, err)
 	defer stranger.Close()
-	if _, err := stranger.Workspace().Files.Stat(context.Background(), workspace.At(".")); !errors.Is(err, workspace.ErrLost) {
+	if _, err := stranger.Workspace().Files.Stat(context.Background(), workspace.At(".")); !errors.Is(err, workspace.ErrCertificate) {
 		t.Errorf("with a certificate that nobody vouches for: %v", err)
 	}
 	must(t, p.Process.Signal(syscall.SIGTERM))

@@ -32,7 +32,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check the installation and suggest fixes",
 		Long: `Check the configuration, the data folder and its disk, the log, the shell, the API
-keys, the model endpoints and the clock. Nothing is changed, except that a missing
+keys, the model endpoints, the clock and the workspaces. Nothing is changed, except that a missing
 data folder is created. The exit code is 1 if something does not work.
 
 STATE is "ok", "look" for something that may cause problems later, or "bad" for
@@ -91,6 +91,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	}
 	if loaded != nil {
 		a.examineModels(ctx, loaded, add)
+		a.examineWorkspaces(ctx, loaded.Config, add)
 	}
 	return list
 }

@@ -53,6 +53,7 @@ func (a *app) config(dir string) (daemon.Config, error) {
 	c.Rest, _ = time.ParseDuration(loaded.Config.Store.Rest)      // config.Load has checked it
 	c.Keep, _ = config.ParseAge(loaded.Config.Retention.Sessions) // likewise
 	c.Commands = commands(loaded.Config.Commands)
+	c.Workspaces = a.workspaceOptions(loaded.Config)
 	if user := userFile(a.home); user != "" {
 		c.Memory.Dir = filepath.Join(filepath.Dir(user), "memory")
 	}
@@ -83,6 +84,7 @@ func defaults(l *config.Loaded, cwd string) (api.Defaults, error) {
 	}
 	d.Compaction = compactionRules(c.Compaction)
 	d.Memory = memoryRules(c.Memory)
+	d.Workspace = c.Workspace.Default
 	usual, err := defaultChoice(l)
 	d.Provider, d.Model = usual.provider, usual.model
 	return d, err

@@ -221,8 +221,14 @@ func ids(list []api.SessionInfo) []string {
 	return all
 }
 
-// about returns the name of a session, or its first prompt.
+// about returns the name of a session, or its first prompt, and its workspace if that is
+// not the machine of the engine.
 func about(s api.SessionInfo) string {
+	if s.Abide != nil && s.Abide.Workspace != nil {
+		place := s.Abide.Workspace
+		s.Abide = nil
+		return "[" + oneLine(place.Label()) + "] " + about(s)
+	}
 	if s.Name != "" {
 		return oneLine(s.Name)
 	}

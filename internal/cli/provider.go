@@ -217,6 +217,9 @@ func environment(c config.Config) []string {
 	for p := range maps.Values(c.Providers) {
 		secret = append(secret, p.APIKeyEnv)
 	}
+	for w := range maps.Values(c.Workspaces) {
+		secret = append(secret, w.TokenEnv)
+	}
 	return withoutVariables(os.Environ(), c, func(name string) bool { return slices.Contains(secret, name) || isOwnSecret(name) })
 }
 

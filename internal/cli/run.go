@@ -68,6 +68,8 @@ type runFlags struct {
 	detach   bool
 	name     string
 	answers  []string
+
+	workspace string
 }
 
 func (f *runFlags) register(flags *pflag.FlagSet) {
@@ -82,6 +84,7 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.yolo, "yolo", false, "allow everything that no rule denies; protected files are asked about all the same")
 	flags.IntVar(&f.maxSteps, "max-steps", 0, "stop the turn after `N` model requests (default 200)")
 	flags.StringVar(&f.name, "name", "", "`NAME` of the session")
+	flags.StringVar(&f.workspace, "workspace", "", "`WORKSPACE` of a new session: a name of the configuration, unix:PATH, tcp:HOST:PORT, or local for the machine of the engine")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "send the prompt, print the session id and leave")
 	f.registerFormat(flags)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,15 +91,51 @@ func (r *runner) create(ctx context.Context) (active bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if p.WorkingDirectory, err = r.app.here(); err != nil {
+	elsewhere, err := r.elsewhere()
+	if err != nil {
 		return false, err
+	}
+	if !elsewhere {
+		if p.WorkingDirectory, err = r.app.here(); err != nil {
+			return false, err
+		}
 	}
 	r.events = &attachedFeed{stream: r.client.Watch(r.id)}
 	if _, err := r.client.Create(ctx, p); err != nil {
 		return false, err
 	}
+	if elsewhere {
+		if p.WorkingDirectory, err = r.notePlace(ctx); err != nil {
+			return false, err
+		}
+	}
 	r.begin(p, p.WorkingDirectory)
 	return false, r.watch(ctx)
+}
+
+// elsewhere reports whether a new session works in another workspace than the machine of
+// the engine.
+func (r *runner) elsewhere() (bool, error) {
+	loaded, err := r.app.settings()
+	if err != nil {
+		return false, err
+	}
+	choice := cmp.Or(r.flags.workspace, loaded.Config.Workspace.Default, event.LocalWorkspace)
+	return choice != event.LocalWorkspace, nil
+}
+
+// notePlace says in which workspace a session works, if that is not the machine of the
+// engine, and returns its working directory.
+func (r *runner) notePlace(ctx context.Context) (dir string, err error) {
+	info, err := r.client.Metadata(ctx, r.id)
+	if err != nil || info == nil {
+		return "", err
+	}
+	dir = place(*info)
+	if info.Abide != nil && info.Abide.Workspace != nil {
+		r.note(fmt.Sprintf("the session works in the workspace %s, in %s", plain(info.Abide.Workspace.Label()), plain(dir)))
+	}
+	return dir, nil
 }
 
 // watch waits for the first event, which shows that the client is attached. Before that,
@@ -121,6 +158,12 @@ func (r *runner) openParams() (api.OpenParams, error) {
 		SessionID: r.id, Model: model, Provider: provider, ReasoningEffort: r.flags.effort, ClientName: "abide",
 		RequestPermission: true, RequestUserInput: true, Streaming: r.streaming(),
 		Abide: &api.OpenAbide{Name: r.flags.name, Approve: r.flags.rules(), MaxSteps: r.flags.maxSteps, Keep: true},
+	}
+	if err != nil {
+		return p, err
+	}
+	if p.Abide.Workspace, err = chosenWorkspace(r.flags.workspace); err != nil {
+		return p, err
 	}
 	// This process ends with the answer: a summary in the background would be lost,
 	// and requested again by the next run.
@@ -168,6 +211,11 @@ func (r *runner) resume(ctx context.Context) (active bool, err error) {
 	st, err := r.client.Status(ctx, r.id)
 	if err != nil {
 		return false, err
+	}
+	if info.Abide != nil && info.Abide.Workspace != nil {
+		if _, err := r.notePlace(ctx); err != nil {
+			return false, err
+		}
 	}
 	r.begin(p, place(info))
 	r.offlineReported = true // it was reported when the session began

@@ -19,7 +19,7 @@ var settingBases = []string{"", "model.model_id = 'p/m'\nproviders.p.base_url = 
 // settingValues are values to try, by the type of a setting. At least one of them is
 // valid for each setting and not its default.
 var settingValues = map[string][]string{
-	"string":  {"'7m'", "'normal'", "'high'", "'user'", "'anthropic'", "'http://x'", "'TEST_KEY'", "'azure'"},
+	"string":  {"'7m'", "'normal'", "'high'", "'user'", "'anthropic'", "'http://x'", "'TEST_KEY'", "'azure'", "'unix:/w'", "'/w'"},
 	"integer": {"7"},
 	"number":  {"0.5"},
 	"boolean": {"true", "false"},
@@ -29,7 +29,7 @@ var settingValues = map[string][]string{
 
 // settingLines returns lines that set a key, one for each value to try.
 func settingLines(e config.Entry) (lines []string) {
-	key := strings.NewReplacer("models.*", "models.m", "providers.*", "providers.p").Replace(e.Key)
+	key := strings.NewReplacer("models.*", "models.m", "providers.*", "providers.p", "workspaces.*", "workspaces.w").Replace(e.Key)
 	if list, field, ok := strings.Cut(strings.TrimPrefix(key, "scope."), "."); ok && strings.HasPrefix(key, "scope.") {
 		rule := map[string]string{"target": "{target = '/x', permission = 'read'}", "permission": "{target = '/p', permission = 'write'}"}[field]
 		return []string{"scope." + list + " = [" + rule + "]"}

@@ -119,6 +119,9 @@ func (s *sessionText) write(w io.Writer, paint painter, all bool) error {
 	if dir := place(s.info); dir != "" {
 		title += "  in " + oneLine(dir)
 	}
+	if s.info.Abide != nil && s.info.Abide.Workspace != nil {
+		title += "  of the workspace " + oneLine(s.info.Abide.Workspace.Label())
+	}
 	if _, err := fmt.Fprintf(w, "%s\n", paint.in(bold, title)); err != nil {
 		return err
 	}

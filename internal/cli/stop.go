@@ -26,6 +26,10 @@ what a command in the background reports waits for that.
 Stop a command and every process that it started: with SIGTERM first, then with
 SIGKILL. Its agent is notified, and its turn goes on.
 
+A command whose workspace cannot be reached is not stopped, and not lost either: it is
+watched until the workspace is back. With --give-up, its agent is told now that it is
+lost, and whatever it does there goes on.
+
 Return when no process is left.`,
 		Example: "  abide ps\n  abide stop dev-server\n  abide stop --all 0198c2f1",
 		Args:    arguments(1, 1000, "at least one SESSION or TASK"),
@@ -33,6 +37,7 @@ Return when no process is left.`,
 	s := stopping{app: a}
 	c.Flags().StringVar(&s.session, "session", "", "`SESSION` of the TASK, if several sessions have one with this name")
 	c.Flags().BoolVar(&s.all, "all", false, "stop the background commands of a SESSION and its agents, too")
+	c.Flags().BoolVar(&s.giveUp, "give-up", false, "report a TASK as lost if its workspace cannot be reached; it may go on there")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			s.client = c
@@ -52,6 +57,7 @@ type stopping struct {
 	client  *client.Client
 	session string
 	all     bool
+	giveUp  bool
 }
 
 // stop stops the session or the command that a name means.
@@ -145,7 +151,7 @@ func (s *stopping) stopTask(ctx context.Context, name string) error {
 
 // end ends a command, and says how it ended.
 func (s *stopping) end(ctx context.Context, t api.Task) error {
-	t, err := s.client.StopTask(ctx, api.TaskParams{SessionID: t.SessionID, TaskID: t.TaskID})
+	t, err := s.client.StopTask(ctx, api.TaskParams{SessionID: t.SessionID, TaskID: t.TaskID, GiveUp: s.giveUp})
 	if err == nil {
 		s.app.out.printf("%s %s\n", t.TaskID, ending(t))
 	}

@@ -43,7 +43,7 @@ func newToken(path string) (string, error) {
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.WriteString(token + "\n")
-	if err = errors.Join(err, tmp.Close()); err != nil {
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return "", configError(fmt.Errorf("token: %w", err))
 	}
 	err = os.Link(tmp.Name(), path)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/bridge"
 	"github.com/abide-run/abide/internal/workspace/local"
 )
@@ -30,7 +31,11 @@ running, and the next "abide workspace" finds them again.
 
 By default it listens on a Unix socket that only you can use. TCP clients must present
 a token, which is created and kept in the data folder unless --token-file names
-one. An address that other machines can reach also needs TLS.`
+one. An address that other machines can reach also needs TLS.
+
+A session works in a workspace if it begins with "abide run --workspace NAME" or with an
+address instead of a name. NAME is one of [workspaces] in the configuration: "abide
+workspace list" lists them, and "abide workspace check" connects to them.`
 
 // workspaceFlags are the flags of abide workspace.
 type workspaceFlags struct {
@@ -47,7 +52,7 @@ func (a *app) workspaceCommand() *cobra.Command {
 			"  abide workspace --dir /src --confine\n" +
 			"  abide workspace --listen tcp:127.0.0.1:7481\n" +
 			"  abide workspace --listen tcp:0.0.0.0:7481 --tls-cert c.pem --tls-key k.pem",
-		Args: arguments(0, 0, "no arguments"),
+		Args: noSuchCommand,
 	}
 	f := &workspaceFlags{}
 	c.Flags().StringVar(&f.listen, "listen", "", "serve clients on `ADDRESS`: unix:PATH or tcp:HOST:PORT (default a socket in the data folder)")
@@ -57,6 +62,7 @@ func (a *app) workspaceCommand() *cobra.Command {
 	c.Flags().StringVar(&f.dir, "dir", "", "directory `DIR` that paths are relative to and commands run in (default the current one)")
 	c.Flags().BoolVar(&f.confine, "confine", false, "keep file calls inside the directory; commands are not confined, use a container for that")
 	c.RunE = func(cmd *cobra.Command, _ []string) error { return a.workspace(cmd.Context(), f) }
+	c.AddCommand(a.workspaceList(), a.workspaceCheck())
 	return c
 }
 
@@ -89,9 +95,17 @@ func (a *app) workspace(ctx context.Context, f *workspaceFlags) error {
 		return err
 	}
 	defer door.close()
+	settings, err := a.settings()
+	if err != nil {
+		return err
+	}
+	about := workspace.Description{Version: a.opts.Version, Dir: dir, Env: environment(settings.Config)}
+	if about.Identity, err = readOrCreateToken(filepath.Join(home, identityFile), true); err != nil {
+		return err
+	}
 	a.out.printf("abide %s serves the workspace %s\n", a.opts.Version, dir)
 	door.print(a.out)
-	door.server.Workspace = served
+	door.server.Workspace, door.server.About = served, about
 	var sweeper sync.WaitGroup
 	sweeping, cancel := context.WithCancel(ctx)
 	sweeper.Go(func() { sweep(sweeping, manager) })
@@ -103,6 +117,10 @@ func (a *app) workspace(ctx context.Context, f *workspaceFlags) error {
 	}
 	return err
 }
+
+// identityFile is the name of the file with the identity of a workspace. Sessions are
+// bound to it: it is made once.
+const identityFile = "identity"
 
 // workspaceRetention is how long a workspace keeps the output and the records of commands
 // whose end was seen.
@@ -147,7 +165,11 @@ func (a *app) processes(home string) (*process.Manager, error) {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return nil, configError(err)
 	}
-	m, err := process.Open(filepath.Join(home, "processes"), process.Options{Env: environment(settings.Config)})
+	limits := commands(settings.Config.Commands)
+	m, err := process.Open(filepath.Join(home, "processes"), process.Options{
+		Env: environment(settings.Config), Shell: process.Shell(), MaxRunning: limits.MaxRunning, Quota: limits.Quota,
+		Limits: process.Limits{Time: limits.TimeLimit, Memory: limits.MaxMemory},
+	})
 	if errors.Is(err, process.ErrInUse) {
 		err = fmt.Errorf("%w: another abide workspace is running; stop it, or choose another data folder with --home", err)
 	}
@@ -182,7 +204,7 @@ func (f *workspaceFlags) openListeners(ctx context.Context, home string) (*works
 		d.listeners, err = listenUnix(place)
 		return d, err
 	}
-	if d.server.TLS == nil && !isLoopback(place) {
+	if d.server.TLS == nil && !bridge.IsLoopback(place) {
 		return nil, usagef("--listen: other machines can reach %s, so it needs --tls-cert and --tls-key; for this machine only, use tcp:127.0.0.1:PORT", place)
 	}
 	d.listeners, err = listenOn(ctx, "--listen", place)
@@ -215,15 +237,6 @@ func (f *workspaceFlags) tls() (*tls.Config, error) {
 		return nil, configError(fmt.Errorf("cannot load the TLS certificate: %w", err))
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}}, nil
-}
-
-// isLoopback reports whether only this machine can reach an address.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil || host == "localhost" {
-		return err == nil
-	}
-	return net.ParseIP(host).IsLoopback()
 }
 
 // maxSocket is the maximum length of a socket path that every system accepts.

@@ -33,6 +33,8 @@ type Config struct {
 	Scope        Scope               `toml:"scope" doc:"Which files may be read and written."`
 	Permissions  Permissions         `toml:"permissions" doc:"Which tool calls are allowed, need an answer, or are denied; deny wins, then ask."`
 	Commands     Commands            `toml:"commands" doc:"The commands that agents run."`
+	Workspace    Workspace           `toml:"workspace" doc:"Where the files and commands of sessions are."`
+	Workspaces   map[string]Place    `toml:"workspaces" doc:"Workspaces on other machines or in containers, by name."`
 	Instructions Instructions        `toml:"instructions" doc:"Files with instructions for the model."`
 	Store        Store               `toml:"store" doc:"How the log is stored."`
 	Retention    Retention           `toml:"retention" doc:"How long things are kept; everything is kept if nothing is set."`
@@ -163,6 +165,10 @@ func (c *Config) check() []mistake {
 	list = duration(list, path{"commands", "wait"}, c.Commands.Wait)
 	list = duration(list, path{"commands", "time_limit"}, c.Commands.TimeLimit)
 	list = duration(list, path{"commands", "keep"}, c.Commands.Keep)
+	list = duration(list, path{"workspace", "patience"}, c.Workspace.Patience)
+	for _, name := range slices.Sorted(maps.Keys(c.Workspaces)) {
+		list = append(list, c.Workspaces[name].check(name)...)
+	}
 	list = duration(list, path{"store", "rest"}, c.Store.Rest)
 	list = age(list, path{"retention", "sessions"}, c.Retention.Sessions)
 	list = duration(list, path{"compaction", "timeout"}, c.Compaction.Timeout)

@@ -204,6 +204,7 @@ func (l Layer) anchor(values map[string]any) {
 	if pod, ok := values["pod"].(map[string]any); ok {
 		anchorKey(pod, "pwd", dir)
 	}
+	anchorPlaces(values, dir)
 	scope, _ := values["scope"].(map[string]any)
 	for _, kind := range []string{"allow", "deny"} {
 		rules, _ := scope[kind].([]any)
@@ -283,9 +284,11 @@ func narrowing(key string) bool {
 	return false
 }
 
-// userOnly reports whether no project may set a key: what is kept of all sessions is not
-// for one project to decide.
-func userOnly(key string) bool { return strings.HasPrefix(key, "retention.") }
+// userOnly reports whether no project may set a key: what is kept of all sessions, and to
+// whom a token is sent, is not for one project to decide.
+func userOnly(key string) bool {
+	return strings.HasPrefix(key, "retention.") || strings.HasPrefix(key, "workspaces.") || key == "workspace.patience"
+}
 
 // narrow removes the keys that a project may not set, and returns them.
 func narrow(values map[string]any, trusted bool) (ignored []path) {
