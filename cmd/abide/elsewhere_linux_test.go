@@ -504,6 +504,36 @@ func TestAnAbortDoesNotWaitForAWorkspaceThatIsAway(t *testing.T) {
 	engine.stop()
 }
 
+// A command that a call waits for is not forgotten when the call cannot wait any longer.
+func TestACommandWhoseWorkspaceGoesAwayBecomesATask(t *testing.T) {
+	t.Parallel()
+	e := newElsewhere(t)
+	engine := e.engine()
+	id, stream := engine.create()
+	up := filepath.Join(e.there, "src", "up")
+	must(t, syscall.Mkfifo(up, 0o600))
+	engine.send(id, "Run `echo up >up; while [ ! -e go ]; do sleep 0.02; done; exit 7`")
+	_, err := os.ReadFile(up) // the command runs
+	must(t, err)
+	e.kill()
+	awaitEvent(t, stream, event.ToolComplete, "The workspace cannot be reached")
+	awaitEvent(t, stream, event.SessionIdle, "")
+	if task := theOnlyTask(t, engine.client, id); task.Status != api.TaskUnreachable {
+		t.Errorf("%+v", task)
+	}
+	engine.kill()
+	engine = e.engine()
+	stream = engine.resume(id)
+	e.letGo()
+	e.serve()
+	awaitEvent(t, stream, event.SystemNotification, "exit-code>7<")
+	awaitEvent(t, stream, event.SessionIdle, "")
+	if n := engine.notifications(id); n != 1 {
+		t.Errorf("the model was notified %d times", n)
+	}
+	engine.stop()
+}
+
 func TestADeletedSessionLeavesNoCommandElsewhere(t *testing.T) {
 	t.Parallel()
 	e := newElsewhere(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
@@ -12,6 +13,7 @@ import (
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/bash"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // shell returns the runner of commands of clients; nil if the system does not support
@@ -42,6 +44,13 @@ func (t tasks) Exec(ctx context.Context, r rpc.Run) (api.Task, error) {
 // Await waits for the end of a command.
 func (t tasks) Await(ctx context.Context, id event.SessionID, name string) (int, error) {
 	info, err := t.commands.Processes.Wait(ctx, t.commands.Owner(id), process.ID(name))
+	for workspace.Unusable(err) && ctx.Err() == nil { // the client is told when the workspace is back
+		select {
+		case <-time.After(watchPause):
+		case <-ctx.Done():
+		}
+		info, err = t.commands.Processes.Wait(ctx, t.commands.Owner(id), process.ID(name))
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -77,6 +77,24 @@ type Workspace struct {
 	Identity string `json:"identity,omitempty"` // identity that it had when it was chosen
 }
 
+// LocalDirectory returns the working directory if it is on the machine of the engine, and
+// otherwise nothing: a folder of the same name there is another one.
+func (c SessionConfiguredData) LocalDirectory() string {
+	if c.Workspace != nil {
+		return ""
+	}
+	return c.WorkingDirectory
+}
+
+// Location returns the folder by whose name it is remembered what people allow there. That
+// of another workspace is told apart from all folders of the machine of the engine.
+func (c SessionConfiguredData) Location() string {
+	if c.Workspace != nil {
+		return "/abide-workspace/" + c.Workspace.Identity + c.WorkingDirectory
+	}
+	return c.WorkingDirectory
+}
+
 // Is reports whether a choice, which is a name or an address, means the workspace. A nil
 // workspace is the machine of the engine.
 func (w *Workspace) Is(choice string) bool {

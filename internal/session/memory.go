@@ -104,7 +104,7 @@ func (tx *txn) recordRecall() error {
 	if most <= 0 {
 		return nil
 	}
-	text, pages := read(config.WorkingDirectory, rules.Where, most)
+	text, pages := read(config.LocalDirectory(), rules.Where, most)
 	if text == "" {
 		return nil
 	}

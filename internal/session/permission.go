@@ -141,7 +141,7 @@ func (tx *txn) recordStandingRules() error {
 		return nil
 	}
 	to := tx.State.Permission.Rules
-	place, rules, err := s.host.opts.Standing(cmp.Or(to.Location, tx.State.Setup.Config.WorkingDirectory))
+	place, rules, err := s.host.opts.Standing(cmp.Or(to.Location, tx.State.Setup.Config.Location()))
 	if err != nil {
 		s.host.log.Error("what is allowed in a place is not known", "session", s.id, "err", err)
 	}

@@ -105,7 +105,7 @@ func (w *Worker) writePages(ctx context.Context, j eventlog.Job, looked session.
 		return fmt.Errorf("session %s: %w", j.Session, session.ErrMoved)
 	}
 	d := event.MemoryConsolidatedData{JobID: j.ID, Through: through, Pages: []event.MemoryPage{}}
-	b := w.books.For(looked.Config.WorkingDirectory, looked.Config.Memory.Where)
+	b := w.books.For(looked.Config.LocalDirectory(), looked.Config.Memory.Where)
 	var errs []error
 	for _, kind := range memory.Kinds {
 		changed, err := addFacts(b, kind, facts[kind])

@@ -147,7 +147,7 @@ func (w *Worker) Forget(ctx context.Context, id event.SessionID, dir string) (in
 	where := ""
 	looked, err := w.host.Memory.Remembered(ctx, id)
 	if err == nil {
-		dir, where = looked.Config.WorkingDirectory, looked.Config.Memory.Where
+		dir, where = looked.Config.LocalDirectory(), looked.Config.Memory.Where
 		err = w.host.Memory.Forget(ctx, id)
 	}
 	if err != nil && !errors.Is(err, session.ErrNotFound) {

@@ -140,7 +140,7 @@ func (c *conn) modifyLocation(ctx context.Context, p api.ModifyRulesParams) (api
 	if err != nil {
 		return succeeded(p.SessionID, err)
 	}
-	key := locate(st.Config.WorkingDirectory).Key
+	key := locate(st.Config.Location()).Key
 	err = c.server.places.Change(key, func(rules []event.Rule) []event.Rule { return modified(rules, p) })
 	return succeeded(p.SessionID, err)
 }

@@ -145,10 +145,14 @@ func (c *conn) setDirectory(ctx context.Context, p api.DirectoryParams) (api.Dir
 		return api.DirectoryResult{}, errBadParams{errors.New("workingDirectory: want an absolute path")}
 	}
 	dir := filepath.Clean(p.WorkingDirectory)
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+	st, err := c.server.host.Status(ctx, p.SessionID)
+	if err != nil {
+		return api.DirectoryResult{}, noSession(p.SessionID, err)
+	}
+	if info, err := os.Stat(dir); st.Config.Workspace == nil && (err != nil || !info.IsDir()) {
 		return api.DirectoryResult{}, said("workingDirectory %s: there is no such directory", dir)
 	}
-	err := c.server.host.Configure(ctx, p.SessionID, func(to *event.SessionConfiguredData) error {
+	err = c.server.host.Configure(ctx, p.SessionID, func(to *event.SessionConfiguredData) error {
 		to.WorkingDirectory = dir
 		return nil
 	})

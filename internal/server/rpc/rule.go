@@ -86,7 +86,7 @@ func (c *conn) remembered(ctx context.Context, p api.AnswerPermissionParams, d *
 	k := &keeping{places: c.server.places}
 	if d.Kind == turn.ApproveForLocation {
 		if k.location = said.Location; k.location == "" {
-			k.location = places.Locate(st.Config.WorkingDirectory).Key
+			k.location = places.Locate(st.Config.Location()).Key
 		}
 		d.Location = k.location
 	}

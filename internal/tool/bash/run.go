@@ -19,6 +19,7 @@ import (
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 //go:embed bash.md
@@ -309,6 +310,9 @@ func (r *runner) run(ctx context.Context, call tool.Call, q request) (Result, er
 		return Result{}, err
 	}
 	info, attached, err := r.Processes.Start(ctx, spec)
+	if errors.Is(err, workspace.ErrLost) {
+		return Result{}, r.unreachable(call, q, err)
+	}
 	var failed *process.StartError
 	if errors.As(err, &failed) {
 		return Result{}, fail("The command did not start", "%s", sentence(err.Error()))
@@ -324,7 +328,22 @@ func (r *runner) run(ctx context.Context, call tool.Call, q request) (Result, er
 	if attached { // a repeated call waits only for the rest of the time
 		since = info.Started
 	}
-	return r.watch(ctx, call, q, t, since.Add(q.wait))
+	result, err := r.watch(ctx, call, q, t, since.Add(q.wait))
+	if ctx.Err() == nil && workspace.Unusable(err) {
+		return Result{}, r.unreachable(call, q, err)
+	}
+	return result, err
+}
+
+// unreachable returns the error of a call whose command was started, or may have been, in
+// a workspace that is away since then. The command is a task: its end is reported when
+// the workspace is back, and if it was not started, nothing is.
+func (r *runner) unreachable(call tool.Call, q request, why error) error {
+	id := cmp.Or(q.name, string(process.IDOf(r.Owner(call.Session), call.Key)))
+	refused := fail("The workspace cannot be reached", "%s The command may have been started there. If so, it goes on as task %s, and you will be notified when it ends. Do not start it again.",
+		sentence(why.Error()), id)
+	refused.Result.Task = true
+	return refused
 }
 
 // process returns the spec of the process for a request.

@@ -139,6 +139,8 @@ func transport(o ClientOptions, dial func(context.Context) (net.Conn, error)) *h
 		HTTP2:             keepalive(),
 		TLSClientConfig:   o.TLS.Clone(),
 		ForceAttemptHTTP2: true,
+
+		TLSHandshakeTimeout: dialTime, // whoever accepts connections may still be silent
 	}
 }
 
@@ -210,7 +212,10 @@ func retry(ctx context.Context, pauses []time.Duration, do func() error) error {
 		if !isLost(ctx, err) || wait(ctx, pause) != nil {
 			break
 		}
-		err = do()
+		before := err
+		if err = do(); errors.Is(fromWire(ctx, err), workspace.ErrAway) && errors.Is(fromWire(ctx, before), workspace.ErrLost) {
+			return before // the first attempt may have had an effect, so that it is not true that nothing was asked
+		}
 	}
 	return err
 }

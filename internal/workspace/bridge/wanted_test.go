@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,5 +120,35 @@ func TestARequestThatIsCancelledDoesNotWait(t *testing.T) {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 		must(t, c.Close()) // ends the attempts that go on beside the request
+	})
+}
+
+// A request that was sent may have had an effect, also if it is repeated in vain: it is
+// not true that the workspace was not asked.
+func TestARequestThatWasSentIsLostAndNotAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		wire := newBreaker(m)
+		var gone atomic.Bool
+		stop := serveAs(t, &m.Memory, "one", t.TempDir())
+		defer stop()
+		c := client(t, bridge.ClientOptions{Patience: time.Second, Dial: func(ctx context.Context) (net.Conn, error) {
+			if gone.Load() {
+				return nil, errors.New("nobody is there")
+			}
+			return wire.dial(ctx)
+		}})
+		_, err := c.Describe(t.Context())
+		must(t, err)
+		wire.hold()
+		made := make(chan error)
+		go func() { made <- c.Workspace().Files.Mkdir(t.Context(), workspace.At("d")) }()
+		synctest.Wait()
+		gone.Store(true)
+		wire.cut()
+		if err := <-made; !errors.Is(err, workspace.ErrLost) || errors.Is(err, workspace.ErrAway) {
+			t.Errorf("%v", err)
+		}
+		must(t, c.Close())
 	})
 }
