@@ -400,8 +400,16 @@ func TestATaskWhoseWorkspaceIsAwayIsUnreachableAndNotLost(t *testing.T) {
 	must(t, err)
 	engine.send(other, "Run `echo $PLACE`")
 	awaitEvent(t, watched, event.AssistantMessage, "here")
-	e.letGo()
 	stream = engine.resume(id)
+	for range 3 { // calls wait until they are out of patience, and so does whoever watches the task
+		engine.send(id, "Run `pwd`")
+		awaitEvent(t, stream, event.ToolComplete, "cannot be reached")
+		awaitEvent(t, stream, event.SessionIdle, "")
+	}
+	if n := engine.notifications(id); n != 0 || theOnlyTask(t, engine.client, id).Status != api.TaskUnreachable {
+		t.Errorf("the model was notified %d times while nobody knows anything", n)
+	}
+	e.letGo()
 	e.serve()
 	awaitEvent(t, stream, event.SystemNotification, "exit-code>7<")
 	awaitEvent(t, stream, event.SessionIdle, "")
@@ -495,6 +503,12 @@ func TestAnAbortDoesNotWaitForAWorkspaceThatIsAway(t *testing.T) {
 	awaitEvent(t, stream, event.SessionIdle, "")
 	// What was stopped is stopped when the workspace is back.
 	e.serve()
+	ws := connect(t, bridge.ClientOptions{Address: e.args[1]})
+	list, err := ws.Processes.List(t.Context(), process.Owner(id))
+	must(t, err)
+	if info, err := ws.Processes.Wait(t.Context(), process.Owner(id), list[0].ID); err != nil || info.State != process.Killed {
+		t.Errorf("%+v, %v", info, err)
+	}
 	for theOnlyTask(t, engine.client, id).Status != event.TaskKilled {
 		awaitEvent(t, stream, event.TasksChanged, "")
 	}
