@@ -255,6 +255,10 @@ func TestASessionWorksInItsWorkspace(t *testing.T) {
 			if got := e.answer("--resume", fork[strings.LastIndexByte(fork, ' ')+1:], "Run `echo $PLACE`"); !strings.HasPrefix(got, "there\n") {
 				t.Errorf("a fork runs %q", got)
 			}
+			work := `Use task with {"name":"n","description":"d","agent_type":"general-purpose","prompt":"Run ` + "`echo agent $PLACE`" + `"}`
+			if got := e.answer("--resume", id, work); !strings.Contains(got, "agent there") {
+				t.Errorf("an agent runs %q", got)
+			}
 			c := e.engine()
 			_, err := c.client.Rewind(t.Context(), api.RewindParams{SessionID: event.SessionID(id), EventID: firstPrompt(t, c, event.SessionID(id))})
 			must(t, err)

@@ -214,7 +214,11 @@ func clockText(ahead float64) string {
 // examineWorkspaces checks the workspaces of the configuration.
 func (a *app) examineWorkspaces(ctx context.Context, c config.Config, add note) {
 	registry := workspaces.New(a.workspaceOptions(c))
-	for _, name := range slices.Sorted(maps.Keys(c.Workspaces)) {
+	names := slices.Sorted(maps.Keys(c.Workspaces))
+	if strings.Contains(c.Workspace.Default, ":") {
+		names = append(names, c.Workspace.Default)
+	}
+	for _, name := range names {
 		checked, err := checkWorkspace(ctx, registry, name)
 		off := time.Duration(checked.Clock * float64(time.Millisecond)).Abs()
 		switch {
