@@ -3,11 +3,11 @@ package approval
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval/shell"
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // maxFolders is the maximum number of folders in which the commands of a script are looked
@@ -47,7 +47,7 @@ func isChange(words []string) bool {
 
 // changingOption matches the options with which programs run in another folder: -C of tar,
 // git, make and others, also among other letters, and long names.
-var changingOption = regexp.MustCompile(`^(-[A-Za-z]*C|--(base-?)?(dir|directory|chdir|cd|cwd|work-?dir|working-directory|work-tree|git-dir|prefix|project|project-directory)(=|$))`)
+var changingOption = lazyregexp.New(`^(-[A-Za-z]*C|--(base-?)?(dir|directory|chdir|cd|cwd|work-?dir|working-directory|work-tree|git-dir|prefix|project|project-directory)(=|$))`)
 
 // folderNames returns the names of the folders that a command may change to. Of a program
 // with an option that changes the folder these are all of its words, because which of them

@@ -2,13 +2,13 @@ package approval
 
 import (
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // commandConcernedBy tells whether a rule that denies or asks is about a command line.
@@ -137,7 +137,7 @@ func (d *reading) usesProcess() bool {
 	return slices.ContainsFunc(slices.Concat(append(d.calls.Words, d.calls.Files, d.paths)...), processPath.MatchString)
 }
 
-var processPath = regexp.MustCompile(`/dev/fd|/proc/.*(cwd|root|fd|map_files)`)
+var processPath = lazyregexp.New(`/dev/fd|/proc/.*(cwd|root|fd|map_files)`)
 
 // speaksOf reports whether a script in another language has this text.
 func (d *reading) speaksOf(text string) bool {

@@ -1,12 +1,12 @@
 package approval
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/approval/shell"
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // reaching are options that a star does not stand for: with them, programs that a person
@@ -107,21 +107,21 @@ var gitRunners = []string{
 
 // reachingTexts match the arguments of programs with a language of their own, and of some
 // others, with which they run a program or write a file.
-var reachingTexts = map[string]*regexp.Regexp{
-	"awk":     regexp.MustCompile(`system|getline|[|>@]|^-($|[^Fv])`),
-	"curl":    regexp.MustCompile(`%output|^--expand-`),
-	"go":      regexp.MustCompile(`-extld|-gccgoflags`),
-	"less":    regexp.MustCompile(`^\+`),
-	"mysql":   regexp.MustCompile(`\\|(?i:system|outfile|dumpfile|\bpager\b|\btee\b)`),
-	"nm":      regexp.MustCompile(`^@`), // options from a file
-	"objdump": regexp.MustCompile(`^@`),
-	"psql":    regexp.MustCompile(`\\|(?i:program)`),
-	"sqlite3": regexp.MustCompile(`(?m:^\s*\.)|(?i:writefile|load_extension|edit\s*\(|\battach\b|\bvacuum\s.*into\b)`),
-	"vim":     regexp.MustCompile(`^\+`),
+var reachingTexts = map[string]*lazyregexp.Regexp{
+	"awk":     lazyregexp.New(`system|getline|[|>@]|^-($|[^Fv])`),
+	"curl":    lazyregexp.New(`%output|^--expand-`),
+	"go":      lazyregexp.New(`-extld|-gccgoflags`),
+	"less":    lazyregexp.New(`^\+`),
+	"mysql":   lazyregexp.New(`\\|(?i:system|outfile|dumpfile|\bpager\b|\btee\b)`),
+	"nm":      lazyregexp.New(`^@`), // options from a file
+	"objdump": lazyregexp.New(`^@`),
+	"psql":    lazyregexp.New(`\\|(?i:program)`),
+	"sqlite3": lazyregexp.New(`(?m:^\s*\.)|(?i:writefile|load_extension|edit\s*\(|\battach\b|\bvacuum\s.*into\b)`),
+	"vim":     lazyregexp.New(`^\+`),
 }
 
 // repositoryKeys match the settings that say which repository git talks to.
-var repositoryKeys = regexp.MustCompile(`(?i)^(remote\.|branch\..*remote$)`)
+var repositoryKeys = lazyregexp.New(`(?i)^(remote\.|branch\..*remote$)`)
 
 // programOf returns the name of the program of a command, without its path.
 func programOf(words []string) string {

@@ -3,11 +3,11 @@ package approval
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/approval/shell"
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // otherRepository says that a git command, run in dir, talks to a repository on this
@@ -48,7 +48,7 @@ func (in Surroundings) otherRepository(run shell.Run, dir string) string {
 }
 
 // distant matches the addresses of other machines: with a scheme, or HOST:PATH.
-var distant = regexp.MustCompile(`^((https?|ssh|git|git\+ssh|ftps?)://[^/]|([A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]+:([^:/]|/[^/]))`)
+var distant = lazyregexp.New(`^((https?|ssh|git|git\+ssh|ftps?)://[^/]|([A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]+:([^:/]|/[^/]))`)
 
 func isDistant(address string) bool {
 	return distant.MatchString(address) && !strings.HasPrefix(address, "file:") && !strings.Contains(address, shell.Unknown)

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval/glob"
 	"github.com/abide-run/abide/internal/approval/shell"
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // A rule names a tool or a kind of request, and may have a pattern: "bash",
@@ -207,10 +207,10 @@ func (u rule) checkPattern() error {
 
 // unexpanded matches the patterns for paths that begin with what only a shell replaces: a
 // variable, or the home directory of a user.
-var unexpanded = regexp.MustCompile(`^(\$(\w+|\{.*\})(/|$)|~[^/])`)
+var unexpanded = lazyregexp.New(`^(\$(\w+|\{.*\})(/|$)|~[^/])`)
 
 // quoted matches a text in quotes.
-var quoted = regexp.MustCompile(`^('.*'|".*")$`)
+var quoted = lazyregexp.New(`^('.*'|".*")$`)
 
 // check returns an error if no command has such words.
 func (p wordPattern) check() error {

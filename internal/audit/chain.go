@@ -182,7 +182,7 @@ func (w *walk) event(seq int64, line []byte) {
 		return
 	}
 	w.sets.order.envelope(w.scene, &e)
-	k, known := kinds[e.Type]
+	k, known := kinds()[e.Type]
 	if !known || k.sent {
 		return
 	}

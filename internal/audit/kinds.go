@@ -3,6 +3,7 @@ package audit
 import (
 	"encoding/json"
 	"regexp"
+	"sync"
 
 	"github.com/abide-run/abide/docs"
 )
@@ -20,15 +21,13 @@ func (k kind) listed() bool { return !k.hidden && !k.ephemeral }
 
 // kinds are all kinds. They are read from docs/EVENTS.md, which is what clients are
 // promised, and not from the engine's table.
-var kinds = readKinds(docs.Events)
-
-var (
-	kindRow  = regexp.MustCompile("(?m)^\\| (`[^|]*`) \\| ([SEH–]) \\|")
-	kindName = regexp.MustCompile("`([^`]+)`")
-)
+// The document is read when a log is first audited: most processes never do that.
+var kinds = sync.OnceValue(func() map[string]kind { return readKinds(docs.Events) })
 
 // readKinds reads the rows of the document's tables.
 func readKinds(document string) map[string]kind {
+	kindRow := regexp.MustCompile("(?m)^\\| (`[^|]*`) \\| ([SEH–]) \\|")
+	kindName := regexp.MustCompile("`([^`]+)`")
 	all := make(map[string]kind)
 	for _, row := range kindRow.FindAllStringSubmatch(document, -1) {
 		for _, name := range kindName.FindAllStringSubmatch(row[1], -1) {

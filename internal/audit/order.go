@@ -60,7 +60,7 @@ func (o *order) lose() { o.unsure, o.uncount = true, true }
 
 // envelope looks at an event before its body is known.
 func (o *order) envelope(s *scene, e *stored.Event) {
-	k, known := kinds[e.Type]
+	k, known := kinds()[e.Type]
 	switch {
 	case k.sent:
 		s.broken("envelope.never-stored", e.Seq, "event %d is %s, which is only sent and never stored", e.Seq, e.Type)

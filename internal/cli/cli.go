@@ -14,12 +14,12 @@ package cli
 import (
 	"context"
 	"io"
-	"regexp"
 	"time"
 
 	"github.com/abide-run/abide/internal/config"
 	"github.com/abide-run/abide/internal/daemon"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/lazyregexp"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -103,7 +103,7 @@ func (a *app) finish(ctx context.Context, err error) int {
 
 // protocol matches the prefix that the protocol adds to errors. It is left out of
 // messages for people, who need only the reason.
-var protocol = regexp.MustCompile(`Request [\w.]+ failed with message: `)
+var protocol = lazyregexp.New(`Request [\w.]+ failed with message: `)
 
 // isHeadless reports whether an SDK started the program.
 func isHeadless(args []string) bool {

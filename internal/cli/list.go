@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/abide-run/abide/internal/client"
 	"github.com/abide-run/abide/internal/config"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 const listLong = `Lists sessions, the last modified first, as they are found. Several filters select
@@ -211,7 +211,7 @@ func startOf(id string) string {
 // milliseconds and twelve random bits.
 const uniqueStart = len("0198c2f1-a9d6-7c31")
 
-var uuid = regexp.MustCompile("^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$")
+var uuid = lazyregexp.New("^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$")
 
 func ids(list []api.SessionInfo) []string {
 	all := make([]string, len(list))

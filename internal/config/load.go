@@ -9,12 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // A Layer is one source of values.
@@ -173,7 +174,7 @@ func (l Layer) explain(err error) error {
 }
 
 // typed matches the decoder's error for a value of the wrong type.
-var typed = regexp.MustCompile(`^toml: cannot decode TOML (.+) into .* of type (.+)$`)
+var typed = lazyregexp.New(`^toml: cannot decode TOML (.+) into .* of type (.+)$`)
 
 // kinds are the types of keys in plain words.
 var kinds = map[string]string{"int": "a whole number", "int64": "a whole number", "float64": "a number", "bool": "true or false", "string": "a text in quotes", "[]string": "a list of texts"}

@@ -1,20 +1,20 @@
 package memory
 
-import "regexp"
+import "github.com/abide-run/abide/internal/lazyregexp"
 
 // secrets are the patterns of text that must not be remembered: keys in known formats, and
 // values with names such as "password".
 var secrets = []struct {
-	pattern *regexp.Regexp
+	pattern *lazyregexp.Regexp
 	with    string
 }{
-	{regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`), removed},
-	{regexp.MustCompile(`\b(sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`), removed},
-	{regexp.MustCompile(`\b(gh[pousr]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza)[A-Za-z0-9_-]{12,}`), removed},
-	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), removed},
-	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9+/_.=~-]{16,}`), "$1 " + removed},
-	{regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/@]+@`), "$1:" + removed + "@"},
-	{regexp.MustCompile(`(?i)\b([a-z0-9_-]*(password|passwd|secret|token|api[_-]?key|access[_-]?key))(["']?\s*[:=]\s*)("[^"]*"|'[^']*'|[^\s"',;]+)`), "$1$3" + removed},
+	{lazyregexp.New(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`), removed},
+	{lazyregexp.New(`\b(sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`), removed},
+	{lazyregexp.New(`\b(gh[pousr]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza)[A-Za-z0-9_-]{12,}`), removed},
+	{lazyregexp.New(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), removed},
+	{lazyregexp.New(`(?i)\b(bearer|basic)\s+[A-Za-z0-9+/_.=~-]{16,}`), "$1 " + removed},
+	{lazyregexp.New(`(?i)([a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/@]+@`), "$1:" + removed + "@"},
+	{lazyregexp.New(`(?i)\b([a-z0-9_-]*(password|passwd|secret|token|api[_-]?key|access[_-]?key))(["']?\s*[:=]\s*)("[^"]*"|'[^']*'|[^\s"',;]+)`), "$1$3" + removed},
 }
 
 const removed = "(removed)"

@@ -4,13 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"io"
-	"regexp"
+
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // volatile matches what differs in every call that does and finds the same: ids of
 // processes and sessions, dates, times of day, seconds since 1970, and durations. Other
 // numbers are left alone, because they may be what a call was made for.
-var volatile = regexp.MustCompile(`\bp[0-9a-v]{16}\b` +
+var volatile = lazyregexp.New(`\bp[0-9a-v]{16}\b` +
 	`|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b` +
 	`|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?` +
 	`|\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b` +

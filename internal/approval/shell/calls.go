@@ -1,12 +1,13 @@
 package shell
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // Calls are the commands that a script may run, for rules that deny or ask: they have to
@@ -119,10 +120,10 @@ func (v *callVisitor) visit(s *Script, n syntax.Node) {
 
 // commandVariables matches the names of variables whose values the shell runs, and of those
 // that say where cd leads.
-var commandVariables = regexp.MustCompile(`^(PS[0-9]|PROMPT_COMMAND|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|BASH_FUNC.*|CDPATH|HOME|OLDPWD)$`)
+var commandVariables = lazyregexp.New(`^(PS[0-9]|PROMPT_COMMAND|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|BASH_FUNC.*|CDPATH|HOME|OLDPWD)$`)
 
 // programVariables matches the names of variables whose values other programs run.
-var programVariables = regexp.MustCompile(`^(GIT_.*|.*EDITOR|.*PAGER|.*ASKPASS|.*_RSH|BROWSER|LESSOPEN|LESSCLOSE|MAKEFLAGS|SHELL|TAR_OPTIONS|VISUAL|.*_WRAPPER|CC|CXX|LD)$`)
+var programVariables = lazyregexp.New(`^(GIT_.*|.*EDITOR|.*PAGER|.*ASKPASS|.*_RSH|BROWSER|LESSOPEN|LESSCLOSE|MAKEFLAGS|SHELL|TAR_OPTIONS|VISUAL|.*_WRAPPER|CC|CXX|LD)$`)
 
 // addValue adds what is assigned to a variable.
 func (v *callVisitor) addValue(name *syntax.Lit, value string) {

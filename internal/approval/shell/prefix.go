@@ -2,10 +2,11 @@ package shell
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // A prefix is a command, such as sudo or timeout, that runs the command after it.
@@ -286,7 +287,7 @@ func sourcedScript(args []word) (word, source) {
 
 // openFile matches the names of files that a process has open: /dev/stdin, /dev/fd/3. They
 // can also be reached by a relative path.
-var openFile = regexp.MustCompile(`(^|/)(stdin|tty|[0-9]+)$`)
+var openFile = lazyregexp.New(`(^|/)(stdin|tty|[0-9]+)$`)
 
 // fileScript returns the script that is in a file. A file that is open already may be
 // standard input.

@@ -1,11 +1,12 @@
 package shell
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // A Command is a command that a script runs.
@@ -101,7 +102,7 @@ func add[T comparable](r *reporter, list []T, v T) []T {
 }
 
 // behaviourVariables matches the names of variables that change what other commands do.
-var behaviourVariables = regexp.MustCompile(`^(PATH|IFS|ENV|SHELLOPTS|PROMPT_COMMAND|(LD|DYLD|BASH|GIT|NODE)_.*|(PYTHON|PERL|RUBY).*)$`)
+var behaviourVariables = lazyregexp.New(`^(PATH|IFS|ENV|SHELLOPTS|PROMPT_COMMAND|(LD|DYLD|BASH|GIT|NODE)_.*|(PYTHON|PERL|RUBY).*)$`)
 
 func (r *reporter) addAssign(s *Script, a *syntax.Assign) {
 	if a.Name != nil && !a.Naked && behaviourVariables.MatchString(a.Name.Value) {

@@ -3,9 +3,10 @@ package shell
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // Unknown is a word of a [Run] that stands for any number of words that are known only
@@ -83,10 +84,10 @@ func namesElement(words []string) bool {
 }
 
 // valuedByRead matches options of read with a value that is the next word.
-var valuedByRead = regexp.MustCompile(`^-[ers]*[dinNptu]$`)
+var valuedByRead = lazyregexp.New(`^-[ers]*[dinNptu]$`)
 
 // counts matches a conversion of printf that stores a number in a variable.
-var counts = regexp.MustCompile(`%[^a-zA-Z%]*[hjlLqtz]*n`)
+var counts = lazyregexp.New(`%[^a-zA-Z%]*[hjlLqtz]*n`)
 
 // A form is how a program that runs another one may be used: with options that are listed
 // here, and as a whole word each. Every other use is not understood.

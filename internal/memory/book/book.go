@@ -21,7 +21,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +28,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/abide-run/abide/internal/lazyregexp"
 	"github.com/abide-run/abide/internal/memory/page"
 )
 
@@ -71,7 +71,7 @@ func digest(text []byte) Digest {
 }
 
 // named matches valid names of pages.
-var named = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+var named = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 func check(name string) error {
 	if !named.MatchString(name) {

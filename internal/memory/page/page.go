@@ -20,10 +20,11 @@ package page
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // The limits of a page.
@@ -111,7 +112,7 @@ func (p *Page) trim() {
 }
 
 // aFact matches a list item with sources at its end.
-var aFact = regexp.MustCompile(`^- (.*\S) \[([^\[\]]+)\]\s*$`)
+var aFact = lazyregexp.New(`^- (.*\S) \[([^\[\]]+)\]\s*$`)
 
 func parseLine(text string) line {
 	if m := aFact.FindStringSubmatch(text); m != nil {

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
-	"regexp"
 	"strings"
 
+	"github.com/abide-run/abide/internal/lazyregexp"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/plainjson"
 	"github.com/abide-run/abide/internal/model/remote"
@@ -187,7 +187,7 @@ func (b *builder) close(index int) {
 	}
 }
 
-var emptyObject = regexp.MustCompile(`^\s*{\s*}\s*$`)
+var emptyObject = lazyregexp.New(`^\s*{\s*}\s*$`)
 
 // thought returns the JSON of a whole block of thinking.
 func thought(thinking, signature string) json.RawMessage {

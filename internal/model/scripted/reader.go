@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // A reader reads JSON value by value and knows its position, so that every error names
@@ -167,7 +169,7 @@ func (in *reader) template(key string) (string, error) {
 	return text, nil
 }
 
-var bracedWord = regexp.MustCompile(`\{\{([a-zA-Z]+)\}\}`)
+var bracedWord = lazyregexp.New(`\{\{([a-zA-Z]+)\}\}`)
 
 // The types of values in a scenario that are not texts.
 type (

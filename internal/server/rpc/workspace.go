@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // These methods are about the files that a session has of its own.
@@ -204,7 +204,7 @@ func (c *conn) savePaste(ctx context.Context, p api.PasteParams) (api.PasteResul
 }
 
 // checkpointName is how compactions name what they write down.
-var checkpointName = regexp.MustCompile(`^(\d+)-(.+)\.md$`)
+var checkpointName = lazyregexp.New(`^(\d+)-(.+)\.md$`)
 
 // checkpoints are the summaries in the folder of a session, in order.
 func checkpoints(dir string) []api.CheckpointInfo {

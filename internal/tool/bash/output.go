@@ -3,10 +3,10 @@ package bash
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/abide-run/abide/internal/lazyregexp"
 	"github.com/abide-run/abide/internal/process"
 )
 
@@ -175,7 +175,7 @@ func clean(raw []byte) string {
 }
 
 // escapes matches terminal control sequences, also an incomplete one at the end.
-var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*(?:[@-~]|$)|\][^\x07\x1b]*(?:\x07|\x1b\\|$)|[PX^_][^\x1b]*(?:\x1b\\|$)|[ -/]*(?:[0-~]|$))`)
+var escapes = lazyregexp.New(`\x1b(?:\[[0-?]*[ -/]*(?:[@-~]|$)|\][^\x07\x1b]*(?:\x07|\x1b\\|$)|[PX^_][^\x1b]*(?:\x1b\\|$)|[ -/]*(?:[0-~]|$))`)
 
 // cleanLines is clean, and also returns how many bytes of long lines it left out.
 func cleanLines(raw []byte) (string, int) {

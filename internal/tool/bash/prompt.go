@@ -2,24 +2,23 @@ package bash
 
 import (
 	"context"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/abide-run/abide/internal/lazyregexp"
 	"github.com/abide-run/abide/internal/process"
 )
 
 // prompts matches a last line with which programs ask for input. An angle bracket or
 // a hash at the end is not enough: it is as often ordinary output.
-var prompts = regexp.MustCompile(`(?i)` + strings.Join([]string{
-	`\b(password|passphrase|passcode|pin|token|otp|username|user name|login|verification code)\b[^\n]{0,80}: ?$`,
-	`[\[(]\s*y(es)?\s*[/|]\s*n(o)?\b[^\n\])]{0,20}[\])]\s*[:?]?\s*$`,
-	`\b(are you sure|continue|proceed|overwrite|replace|confirm|really)\b[^\n]{0,80}\?\s*$`,
-	`\b(press|hit)\b[^\n]{0,40}\b(key|enter|return)\b[^\n]{0,40}$`,
-	`\b(enter|type|choose|select|input|which)\b[^\n]{0,80}[:?] ?$`,
-	`\?\s$`,
-	`^>>> $`,
-}, `|`))
+var prompts = lazyregexp.New(`(?i)` +
+	`\b(password|passphrase|passcode|pin|token|otp|username|user name|login|verification code)\b[^\n]{0,80}: ?$` +
+	`|[\[(]\s*y(es)?\s*[/|]\s*n(o)?\b[^\n\])]{0,20}[\])]\s*[:?]?\s*$` +
+	`|\b(are you sure|continue|proceed|overwrite|replace|confirm|really)\b[^\n]{0,80}\?\s*$` +
+	`|\b(press|hit)\b[^\n]{0,40}\b(key|enter|return)\b[^\n]{0,40}$` +
+	`|\b(enter|type|choose|select|input|which)\b[^\n]{0,80}[:?] ?$` +
+	`|\?\s$` +
+	`|^>>> $`)
 
 // findPrompt returns the question at the end of an output. It is only a guess from the
 // text; a complete line is never a question.

@@ -2,10 +2,10 @@ package compact
 
 import (
 	"errors"
-	"regexp"
 	"strings"
 	"unicode"
 
+	"github.com/abide-run/abide/internal/lazyregexp"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/answer"
 	"github.com/abide-run/abide/internal/window/render"
@@ -38,7 +38,7 @@ func Summary(reply *model.Reply) (string, error) {
 func cutOff(reply *model.Reply) bool { return reply.Finish == "length" || reply.Finish == "max_tokens" }
 
 var (
-	tag     = regexp.MustCompile(`<[^<>]*>`)
+	tag     = lazyregexp.New(`<[^<>]*>`)
 	nothing = map[string]bool{"none": true, "nothing": true, "empty": true, "n": true, "a": true, "na": true, "null": true, "nil": true, "no": true, "summary": true}
 )
 
