@@ -39,23 +39,23 @@ type reading struct {
 	trees     []tree   // folders that commands use with all that is below them
 	roams     bool     // true if commands run in folders that are not known in advance
 	fed       bool     // true if it is input for a running command, which may have changed its folder
-	denied    denial   // what the scope of the session says of the paths
+	denied    denial   // finding of the session's scope about the paths
 }
 
 // A step is a command of the script.
 type step struct {
 	simple   shell.Simple
 	runs     []shell.Run
-	readOnly []bool   // for each of runs
+	readOnly []bool   // one element for each of runs
 	obscure  string   // reason that only a rule with exactly these words allows it; empty if others can
 	writes   []target // files that sed -i changes
 }
 
 // A target is a file of a redirection, or one that sed changes in place.
 type target struct {
-	path    string // without links
+	path    string // path without links
 	kind    string // Read or Write
-	how     string // what the command does with it, for people
+	how     string // description of the access, for people
 	allowed bool   // true if the scope of the session allows it
 }
 

@@ -510,7 +510,7 @@ func TestGitTalksToTheRemotesOfTheConfiguration(t *testing.T) {
 		{"[remote \"evil\"]\n\tpushurl = https://a.example/x.git\n", "git fetch evil", approval.Ask},                                  // from a folder called evil
 		{remotes, "git clone origin", approval.Ask},                                                                                   // clone knows no remotes
 		{remotes, "git clone a.host:x", approval.Ask},                                                                                 // for clone, a folder of this name comes first
-		{remotes, "git clone b.host:x", approval.Ask},                                                                                 // and so does one that ends in .git
+		{remotes, "git clone b.host:x", approval.Ask},                                                                                 // a folder with this name and .git comes first, too
 		{remotes, "git clone c.host:x", approval.Grant},
 		{remotes, "git push Origin", approval.Ask},
 		{remotes + "[remote \"near\"]\n\turl = evil\n", "git push near", approval.Ask},

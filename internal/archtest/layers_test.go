@@ -45,7 +45,7 @@ var testsOnly = []string{"archtest", "killtest", "upgradetest"}
 type suite struct {
 	packages string // the implementations, as in layers
 	imports  string // only those that import this package; all if empty
-	calls    string // what their tests have to call
+	calls    string // function that their tests have to call
 }
 
 // suites are the suites of the ports.

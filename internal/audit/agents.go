@@ -5,7 +5,7 @@ import "github.com/abide-run/abide/internal/audit/stored"
 // agents looks at sessions that work for another one: an agent is a session under
 // the key of the call that started it.
 type agents struct {
-	keys map[string]int64 // of calls that have told what an agent found: where
+	keys map[string]int64 // positions at which calls have reported what an agent found, by key
 }
 
 func newAgents() *agents { return &agents{make(map[string]int64)} }

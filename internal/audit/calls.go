@@ -99,7 +99,7 @@ func (r *calls) stepEnded(s *scene, e *stored.Event) {
 // turnOver looks for calls that nothing will ever finish.
 func (r *calls) turnOver(s *scene, e *stored.Event) {
 	for _, c := range openCalls(s.calls()) {
-		if c.question == "" { // else it is a matter of I3
+		if c.question == "" { // a call with an open question is a matter of I3
 			s.broken("call.left-open", e.Seq, "event %d (%s) ends the turn, and the call %s of %s, requested by event %d, has no terminal record", e.Seq, e.Type, c.id, c.name, c.requested)
 		}
 	}

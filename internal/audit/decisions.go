@@ -133,7 +133,7 @@ func (d *decisions) begun(s *scene, e *stored.Event, b *body, c *call) {
 		s.broken("decision.forbidden", e.Seq, "event %d begins the call %s of %s, which a rule forbids", e.Seq, c.id, c.name)
 	case b.Decision != nil:
 		d.recorded(s, e, b, c)
-	case c.answer != "", c.hook == "allow", s.config.Approve == "all", d.rules.AllowAll: // decided
+	case c.answer != "", c.hook == "allow", s.config.Approve == "all", d.rules.AllowAll: // somebody has decided
 	case external && d.skip[c.name]: // its client has said so
 	case external && !d.any(s):
 		s.broken("decision.missing", e.Seq, "event %d has a client make the call %s of %s, and nobody has allowed it", e.Seq, c.id, c.name)

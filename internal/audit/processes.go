@@ -11,7 +11,7 @@ import (
 // processes decides I4 from the log's side: every command that a session has begun
 // is running and known, ended with the status that was told, or reported lost.
 type processes struct {
-	keys map[string]int64 // of the commands of the turn: where each was begun
+	keys map[string]int64 // positions at which the commands of the turn were begun, by key
 }
 
 func newProcesses() *processes { return &processes{make(map[string]int64)} }

@@ -34,7 +34,7 @@ const maxFailures = 5
 
 // A trial is a script that is read as a plain one.
 type trial struct {
-	number  int // from 1 on
+	number  int // number of the trial, the first is 1
 	script  string
 	plain   *shell.Plain
 	allowed bool // true if rules allow it

@@ -100,7 +100,7 @@ func (m *model) runCommand(c shell.Simple, files map[int]string) (*record, bool)
 	for _, r := range c.Redirects {
 		if !m.redirect(r, files) {
 			m.silent = false
-			m.stopped = m.Shell == "dash" && slices.Contains([]string{":", "exit"}, c.Words[0]) // as POSIX has it
+			m.stopped = m.Shell == "dash" && slices.Contains([]string{":", "exit"}, c.Words[0]) // POSIX wants a special builtin whose redirection fails to end the shell
 			return nil, false
 		}
 	}

@@ -40,25 +40,25 @@ type request struct {
 	Shell    string // bash or dash
 	Script   string
 	Builtins bool     // leave the builtins of bash as they are; otherwise they are recorded too
-	Status   byte     // how recorders end: '0', '1', or 'h' for a status that depends on the words
+	Status   byte     // exit status of recorders: '0', '1', or 'h' for one that depends on the words
 	Enter    string   // folder that the script changes to before everything else
 	Probes   []string // paths to look at before the script runs, from the folder that it changes to
 }
 
 // A response is what a script did.
 type response struct {
-	Err     string // why the script could not be run or did not end
+	Err     string // reason that the script could not be run or did not end
 	Records []record
 	Changes []change
 	Entered bool     // true if the folder to change to is there
-	Probed  []string // what each of the probes is: program, file, dir, free or none
+	Probed  []string // kind of each of the probes: program, file, dir, free or none
 	Stderr  string
 }
 
 // A record is one execution of a recorder.
 type record struct {
 	Path  string   // path that was executed
-	Args  []string // from the name on
+	Args  []string // arguments, of which the name is the first
 	Dir   string
 	Env   []string
 	Files map[int]string // open files by descriptor: "out:w", "/home/dev/project/a:r"

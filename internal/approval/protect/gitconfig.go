@@ -41,7 +41,7 @@ var codeSections = []string{
 	"include", "includeif",
 	"pager",     // commands, by the name of git's command
 	"protocol",  // ext and others run a command that an address names
-	"safe",      // what git itself trusts
+	"safe",      // folders that git trusts
 	"sendemail", // several keys are commands
 	"instaweb", "guitool",
 	"url", // another address to take code from
@@ -63,7 +63,7 @@ func (s setting) runsCode() bool {
 	switch {
 	case slices.Contains(codeSections, section):
 		return true
-	case section == "submodule" && name == "path": // where a submodule is
+	case section == "submodule" && name == "path": // the place of a submodule runs nothing
 		return false
 	case s.Key == "core.worktree": // where git writes files; that of a submodule is below the one of its repository
 		return s.Value == "!" || strings.HasPrefix(s.Value, "/") || strings.HasSuffix(strings.TrimRight(s.Value, "/"), "..")

@@ -74,7 +74,7 @@ func (s *linkSearch) below(path, reason string) string {
 		return "" // all names of a file are on one device
 	}
 	found := ""
-	_ = filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error { // what cannot be read has no names to compare
+	_ = filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error { // a folder that cannot be read has no names to compare
 		if s.left--; s.left < 0 {
 			found = reasonManyNames
 			return fs.SkipAll

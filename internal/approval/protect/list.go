@@ -116,7 +116,7 @@ var inHome = newIndex([]rule{
 	{".config/plasma-workspace/", reasonSession},
 	{".config/systemd/", reasonService},
 	{".local/share/systemd/", reasonService},
-	{".local/share/applications/", reasonSession}, // what a click on a file starts
+	{".local/share/applications/", reasonSession}, // a click on a file starts one of these
 	{"Library/LaunchAgents/", reasonService},
 
 	{".gitconfig", reasonGit},

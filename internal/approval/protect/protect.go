@@ -253,7 +253,7 @@ type rule struct {
 type index map[string][]indexed
 
 type indexed struct {
-	path   string // as the rule has it
+	path   string // path in the words of the rule
 	names  []string
 	folder bool
 	reason string

@@ -143,7 +143,7 @@ func TestPathsAreJudgedByWhereTheyLead(t *testing.T) {
 		"dangling": true, "dangling2": true, "dangling3": true, "loop": false, "hard": true, "hard2": true,
 		"h/../config":         true, // the system goes up from where the link leads
 		"deep/../.git/config": true, "deep/er/file": false, "./x/../abide.toml": true,
-		"down/../../.envrc": true,                     // as it is written: .envrc of the folder above
+		"down/../../.envrc": true,                     // the path is read by its words: .envrc of the folder above
 		"down/../.git/x":    true, "down/file": false, // the system reads it as deep/.git/x
 	} {
 		if reason, got := f.list.Protected(f.project + "/" + path); got != want {
@@ -173,7 +173,7 @@ func TestCodeKeys(t *testing.T) {
 		"[CORE]FSMONITOR=\"sh x\" ; why\n":                    {"core.fsmonitor = sh x"},
 		"[a][core]hooksPath=h\n":                              {"core.hookspath = h"},
 		"[core] # \\\nsshCommand = x\n":                       {"core.sshcommand = x"},
-		"# a comment \\\n[core]\neditor = x\n":                {"core.editor = x", ".editor = x"}, // read both ways
+		"# a comment \\\n[core]\neditor = x\n":                {"core.editor = x", ".editor = x"}, // both readings are returned
 		"[alias]\nst = status\n":                              {"alias.st = status"},
 		"[filter \"a.b\"]\nclean = x\nsmudge = y\nrequired\n": {"filter.a.b.clean = x", "filter.a.b.smudge = y"},
 		"[diff \"Img\"]\ntextconv = x\n":                      {"diff.Img.textconv = x"},

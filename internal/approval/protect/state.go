@@ -28,7 +28,7 @@ type State struct {
 	UID     uint32 `json:"uid,omitempty"`
 	GID     uint32 `json:"gid,omitempty"`
 	Content []byte `json:"content,omitempty"` // nil if the file is too large to be kept
-	Digest  string `json:"digest,omitempty"`  // of the content; empty if it could not be read
+	Digest  string `json:"digest,omitempty"`  // digest of the content; empty if it could not be read
 	// Marks are the signs by which a later look knows that nothing was changed: of the
 	// name, and of the file that a link leads to.
 	Marks [2]Mark `json:"marks,omitzero"`

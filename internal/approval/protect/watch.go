@@ -140,7 +140,7 @@ func entries(dir string, limit int) (names []string, all bool) {
 		return nil, true
 	}
 	defer func() { _ = f.Close() }()
-	names, _ = f.Readdirnames(limit + 1) // what can be read is looked at
+	names, _ = f.Readdirnames(limit + 1) // the names that were read before an error are looked at
 	all = len(names) <= limit
 	names = slices.DeleteFunc(names[:min(limit, len(names))], isTemp)
 	slices.Sort(names)

@@ -97,7 +97,7 @@ func TestOrdinaryGitIsNoChange(t *testing.T) {
 		if got := f.changed(before, now, p); !slices.Equal(got, step.want) {
 			t.Errorf("%s: changed %q, want %q", step.name, got, step.want)
 		}
-		if step.name == "commondir" { // while it is there, git looks elsewhere
+		if step.name == "commondir" { // git looks elsewhere while the file is there
 			os.Remove(p + "/.git/commondir")
 			now = before
 		}
@@ -210,7 +210,7 @@ func TestReplacePutsBack(t *testing.T) {
 			if from == to {
 				continue
 			}
-			for _, want := range []protect.State{before, now} { // put back, and made again
+			for _, want := range []protect.State{before, now} { // the file is restored, and created again
 				is := protect.Look(path, protect.State{})
 				if target.Same(is, want) {
 					continue

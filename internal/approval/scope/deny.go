@@ -4,8 +4,8 @@ import "strings"
 
 // A denyIndex has all that is denied, by path and by identity.
 type denyIndex struct {
-	names map[string]string   // from a denied path to the target of its rule
-	ids   map[identity]string // from a denied file or folder to the target of its rule
+	names map[string]string   // targets of the rules by denied path
+	ids   map[identity]string // targets of the rules by denied file or folder
 }
 
 // Denied returns the paths that are denied in a mode, as they were written and without

@@ -72,7 +72,7 @@ type Scope struct {
 }
 
 type allowance struct {
-	path string // without links
+	path string // path without links
 	mode Mode
 }
 

@@ -28,7 +28,7 @@ type Plain struct{ commands []Simple }
 // A Simple is a simple command: a program, or a builtin of the shell, with its arguments.
 type Simple struct {
 	Joint     string   // sign before the command: |, &&, || or ; and none before the first
-	Words     []string // at least one
+	Words     []string // words of the command, at least one
 	Redirects []Redirect
 }
 
@@ -93,7 +93,7 @@ func Quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\'
 
 // A NotPlain says what a script has that the closed language has not.
 type NotPlain struct {
-	What         string // for people, such as "an expansion ($HOME)"
+	What         string // description for people, such as "an expansion ($HOME)"
 	Line, Column int    // position from 1 on; the column counts characters
 }
 

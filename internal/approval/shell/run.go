@@ -15,7 +15,7 @@ const Unknown = "\x00"
 
 // A Run is a command that has to be allowed before a script may run.
 type Run struct {
-	Words []string // without a program in front that only changes how it runs, and without git -C
+	Words []string // words of the command, without a program in front that only changes how it runs, and without git -C
 	Dir   string   // folder of git -C, relative to the folder of the script; empty if there is none
 }
 

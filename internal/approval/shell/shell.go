@@ -97,7 +97,7 @@ func (s *Script) Foreground() (string, bool) {
 	}
 	at := last.Semicolon.Offset() // position of the &
 	before, after := s.text[:at], s.text[at+1:]
-	if trimmed := strings.TrimRight(before, " \t"); !strings.HasSuffix(trimmed, `\`) { // or the blank is escaped
+	if trimmed := strings.TrimRight(before, " \t"); !strings.HasSuffix(trimmed, `\`) { // after a backslash the blank belongs to the word
 		before = trimmed
 	}
 	if after != "" && !strings.ContainsAny(after[:1], " \t\n") { // a comment would become part of a word

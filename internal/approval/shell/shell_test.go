@@ -181,7 +181,7 @@ func TestAPauseIsTheSumOfConsecutiveSleeps(t *testing.T) {
 		"sleep 5 | sleep 7":                           7 * time.Second,
 		"if x; then sleep 3; else sleep 4; fi":        4 * time.Second,
 		"sleep 1; (sleep 2; bash -c 'sleep 3')":       6 * time.Second,
-		"sleep 5 & sleep 3; wait":                     8 * time.Second, // at most
+		"sleep 5 & sleep 3; wait":                     8 * time.Second, // this is an upper bound
 		"sleep infinity; sleep infinity":              forever,
 		"while x; do sleep 5; done":                   5 * time.Second,
 		"timeout 3 sh -c 'sleep 2; sleep 2'; sleep 1": 4 * time.Second,
