@@ -60,7 +60,7 @@ const (
 	Events      = "abide.events"      // stored events, including hidden ones
 	Search      = "abide.search"
 	Verify      = "abide.verify"
-	Status      = "abide.status" // of one session
+	Status      = "abide.status" // status of one session
 
 	Tasks      = "abide.tasks" // commands of one session, or of all
 	TaskOutput = "abide.taskOutput"
@@ -315,8 +315,8 @@ type SessionAbide struct {
 // ListParams asks for sessions.
 type ListParams struct {
 	Filter Filter `json:"filter"`
-	Cursor string `json:"cursor,omitempty"` // of abide: nextCursor of the page before
-	Limit  int    `json:"limit,omitempty"`  // of abide: length of a page; all sessions if 0
+	Cursor string `json:"cursor,omitempty"` // addition of abide: nextCursor of the page before
+	Limit  int    `json:"limit,omitempty"`  // addition of abide: length of a page; all sessions if 0
 }
 
 // A Filter selects sessions by where they work. Empty fields match every session.

@@ -11,7 +11,7 @@ const (
 	MemoryRevert      = "abide.memory.revert"      // restore an earlier version of a page
 	MemoryForget      = "abide.memory.forget"      // remove what came only from a session
 	MemoryConsolidate = "abide.memory.consolidate" // add a session to memory now
-	Jobs              = "abide.jobs"               // of one session, or of all
+	Jobs              = "abide.jobs"               // jobs of one session, or of all
 	JobRetry          = "abide.jobRetry"           // retry a job that was set aside
 	JobWait           = "abide.jobWait"            // wait until a job is done
 )
@@ -130,7 +130,7 @@ type Job struct {
 const (
 	JobWaiting = "waiting"
 	JobRunning = "running"
-	JobAside   = "aside" // set aside until a person retries it
+	JobAside   = "aside" // the job waits until a person retries it
 )
 
 // JobsResult lists jobs, and counts those since the engine started.

@@ -249,7 +249,7 @@ type MetricsResult struct {
 	PremiumCost      float64                `json:"totalPremiumRequestCost"` // nobody counts them
 	CurrentModel     string                 `json:"currentModel,omitempty"`
 	Changes          event.CodeChanges      `json:"codeChanges"`
-	Models           map[string]struct{}    `json:"modelMetrics"` // not told apart
+	Models           map[string]struct{}    `json:"modelMetrics"` // always empty, because models are not counted one by one
 	LastInput        int64                  `json:"lastCallInputTokens"`
 	LastOutput       int64                  `json:"lastCallOutputTokens"`
 	Tokens           map[string]TokenMetric `json:"tokenDetails"`

@@ -17,7 +17,7 @@ var _ = list(
 
 // A Command is a slash command that a client offers and carries out.
 type Command struct {
-	Name        string `json:"name"` // without the slash
+	Name        string `json:"name"` // name without the slash
 	Description string `json:"description,omitempty"`
 }
 

@@ -33,7 +33,7 @@ type Kind struct {
 	Lasting bool   // still needed after the session was idle: loading a session reads all events of the kind, of other kinds only those since the last session.idle
 	Keyed   bool   // may contain the idempotency key of a request: the body is a [Requester]
 	Shapes  bool   // changes the conversation that the model sees
-	Said    bool   // is itself part of that conversation: a message, an answer or a result; implies Shapes
+	Said    bool   // part of that conversation: a message, an answer or a result; implies Shapes
 	Piece   bool   // part of a streamed answer, which is sent as a whole later; implies Sent
 	Grows   string // last field of a piece's body, a text that the next piece continues; empty if the piece has none
 

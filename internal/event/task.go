@@ -42,7 +42,7 @@ const (
 	TaskCompleted = "completed" // the task has ended with success
 	TaskFailed    = "failed"    // the task has ended with a failure
 	TaskKilled    = "killed"    // the task was stopped
-	TaskLost      = "lost"      // how the task ended can not be found out any more
+	TaskLost      = "lost"      // nobody can find out any more how the task ended
 	TaskRunning   = "running"   // the task goes on after it was stalled
 	TaskStalled   = "stalled"   // the task seems to wait for input
 	TaskNone      = "none"      // the call had not begun anything

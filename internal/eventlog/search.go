@@ -242,7 +242,7 @@ func scanSession(ctx context.Context, store Store, s Session, phrases []Phrase) 
 	for e, err := range store.Read(ctx, s.ID, 0) {
 		var damage *Damage
 		if errors.As(err, &damage) || errors.Is(err, ErrNotFound) {
-			break // what is before the damage was searched, and a deleted session has nothing to find
+			break // the events before the damage were searched, and a deleted session has nothing to find
 		}
 		if err != nil {
 			return nil, err

@@ -72,7 +72,7 @@ type Runner struct {
 	opts   Options
 	holder string // holder of the leases
 
-	wake chan struct{} // has an element if a job may be due earlier than the timer
+	wake chan struct{} // gets an element if a job may be due earlier than the timer
 
 	mu      sync.Mutex
 	cancel  context.CancelFunc // stops the loop; nil if it does not run

@@ -405,6 +405,6 @@ func encode(v any, ifNil json.RawMessage) (encoded, error) {
 		e.free()
 		return encoded{}, fmt.Errorf("encode %T: %w", v, err)
 	}
-	e.bytes = e.buffer.Bytes()[:e.buffer.Len()-1] // without the encoder's newline
+	e.bytes = e.buffer.Bytes()[:e.buffer.Len()-1] // the encoder adds a newline
 	return e, nil
 }

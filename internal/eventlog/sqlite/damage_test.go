@@ -54,7 +54,7 @@ const victimKeys = 2 << 32
 func TestDamageIsReportedWithItsPlaceAndHarmsNobodyElse(t *testing.T) {
 	for name, c := range map[string]struct {
 		sql    string
-		says   int       // so many events are still read
+		says   int       // number of events that are still read
 		at     event.Seq // position of the damage
 		reason string
 		forked bool // the fork suffers as well

@@ -226,7 +226,7 @@ func (s *Store) salvage(ctx context.Context, wanted func(eventlog.Session) bool)
 			session, err = eventlog.Session{ID: id, Damage: d}, nil
 		}
 		switch {
-		case errors.Is(err, eventlog.ErrNotFound): // deleted
+		case errors.Is(err, eventlog.ErrNotFound): // the session was deleted
 		case err != nil:
 			return nil, err
 		case wanted(session):

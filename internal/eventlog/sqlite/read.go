@@ -159,7 +159,7 @@ func (w *walk) segment(seg segment) error {
 	}
 	upTo := seg.last
 	if seg.session == w.head.session {
-		upTo = maxSeq // to find records that should not exist
+		upTo = maxSeq // a record after the end should not exist, and is found
 	}
 	for p := range w.s.pages(seg.session, w.at.Seq+1, upTo) {
 		for _, r := range p.records {

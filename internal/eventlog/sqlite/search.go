@@ -378,7 +378,7 @@ func (x *searchIndex) takeIn(one staleSession) (size int, err error) {
 			one.has = eventlog.End{}
 			return x.takeIn(one)
 		case is[*eventlog.Damage](err):
-			return size, x.setEnd(one.row, end) // what is behind the damage is taken in when it can be read
+			return size, x.setEnd(one.row, end) // events after the damage are taken in when they can be read
 		case err != nil:
 			return size, err
 		}
@@ -468,7 +468,7 @@ func (x *searchIndex) find(ctx context.Context, q eventlog.Search, match string)
 		}
 	}
 	if err := x.fill(ctx, q.Patience); err != nil {
-		x.disconnect() // what is wrong is found out when it is opened again
+		x.disconnect() // opening the index again finds out what is wrong
 		return nil, 0, err
 	}
 	places, err = x.query(match, q.Limit()+1)

@@ -166,7 +166,7 @@ func (s *Store) connect(ctx context.Context, opts Options) (err error) {
 		return explain(s.path, err)
 	}
 	if _, err := knownVersion(ctx, conn, s.path); err != nil {
-		return err // before anything is changed
+		return err // nothing was changed yet
 	}
 	if err := hideFiles(s.path); err != nil {
 		return err

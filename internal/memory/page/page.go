@@ -36,7 +36,7 @@ const (
 // A Fact is one fact of a page, which is one line.
 type Fact struct {
 	Text    string
-	Sources []Source // at least one
+	Sources []Source // sources of the fact, at least one
 }
 
 // A Page is a list of facts and lines of other text.

@@ -133,7 +133,7 @@ func TestOfThreeIdleSessionsTheMiddleOneFailsAlone(t *testing.T) {
 	story(t, func(l *testWorker) { deciding(l); l.opts.Parallel = 1 }, func(l *testWorker) {
 		l.noted("a")
 		own := l.work
-		l.work = l.TempDir() // of the middle one alone
+		l.work = l.TempDir() // the middle session has a workspace of its own
 		damaged := filepath.Join(l.work, ".abide", "memory", memory.KindDecisions+".md")
 		if err := errors.Join(os.MkdirAll(filepath.Dir(damaged), 0o755), os.WriteFile(damaged, []byte("---\nno end"), 0o644)); err != nil {
 			l.Fatal(err)
@@ -246,7 +246,7 @@ func TestAJobInFlightAtShutdownIsResumedAndNeverHalfApplied(t *testing.T) {
 		l.turn("s", "hello")
 		synctest.Wait()
 		before := time.Now()
-		l.worker.Stop() // in the middle of a model request
+		l.worker.Stop() // a model request is under way
 		if took := time.Since(before); took != 0 {
 			l.Errorf("it took %v to stop", took)
 		}
@@ -581,7 +581,7 @@ func TestANewSessionIsToldWhatIsRemembered(t *testing.T) {
 		if system != first {
 			l.Errorf("the prompt of a session that goes on has changed:\n%s", system)
 		}
-		l.turn("old", "hello") // is not new
+		l.turn("old", "hello") // this session is not new
 		if strings.Contains(system, "<memory>") {
 			l.Errorf("the model was told:\n%s", system)
 		}

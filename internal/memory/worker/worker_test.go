@@ -33,11 +33,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A scriptedModel is a model whose answers the test chooses.
 type scriptedModel struct {
 	mu      sync.Mutex
-	says    func(req *model.Request) string                                     // in turns; "ok" if nil
+	says    func(req *model.Request) string                                     // answer to a request of a turn; "ok" if nil
 	extract func(ctx context.Context, req *model.Request) (*model.Reply, error) // four empty lists if nil
 	records []string                                                            // records that it was given to extract from, in order
 	does    func(req *model.Request) *model.Reply                               // in turns, before says; nil if it has nothing to do
-	asked   int                                                                 // in turns
+	asked   int                                                                 // number of requests of turns
 	gates   map[string]chan struct{}                                            // sessions whose extraction waits
 }
 
@@ -123,13 +123,13 @@ func decided(text string) func(context.Context, *model.Request) (*model.Reply, e
 // A testWorker is a host on a real store, with a worker of memory and a scripted model.
 type testWorker struct {
 	*testing.T
-	dir     string // of the store
+	dir     string // folder of the store
 	work    string // workspace in which the sessions work
 	user    string // memory
 	rules   event.MemoryRules
 	squeeze event.CompactionRules
 	tools   []tool.Tool
-	window  int // of the model; not known if zero
+	window  int // context window of the model; not known if zero
 	opts    worker.Options
 	model   *scriptedModel
 	store   *eventlogtest.Watched
