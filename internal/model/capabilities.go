@@ -17,9 +17,9 @@ type Thinking int
 
 // The values of Thinking.
 const (
-	ThinkByBudget Thinking = iota // by a number of tokens
-	ThinkByEffort                 // by a word such as "high"
-	ThinkAlways                   // by a word, and reasoning cannot be turned off
+	ThinkByBudget Thinking = iota // the amount is a number of tokens
+	ThinkByEffort                 // the amount is a word such as "high"
+	ThinkAlways                   // the amount is a word, and reasoning cannot be turned off
 )
 
 // A Price is the price of a million tokens in US dollars.

@@ -86,7 +86,7 @@ type Reasoning struct {
 type Call struct {
 	ID        string
 	Name      string
-	Arguments json.RawMessage // as the model wrote them; in a Reply they may be invalid JSON
+	Arguments json.RawMessage // bytes that the model wrote; in a Reply they may be invalid JSON
 }
 
 // A Tool describes a tool to a model.

@@ -23,7 +23,7 @@ import (
 // asked again. A hook that nobody answers changes nothing.
 type Hooks struct {
 	Open   []event.HookStartData
-	Inputs map[string]HookedInput // by the ids of the inputs
+	Inputs map[string]HookedInput // inputs by their ids
 }
 
 // A HookedInput is what hooks have changed in a queued input.

@@ -229,7 +229,7 @@ func (a Answer) permission(s *State, c *Call) ([]event.Payload, error) {
 		return a.review(done)
 	}
 	kind := d.Kind
-	if len(c.Grants) == 0 && d.wide() { // what was asked can only be allowed once
+	if len(c.Grants) == 0 && d.wide() { // the request can only be allowed once
 		kind = ApproveOnce
 	}
 	switch kind {

@@ -15,7 +15,7 @@ type Todo = event.TodoChangedData
 
 // todos is the model's list of what it has to do, and the changes that made it.
 type todos struct {
-	list    []Todo       // by id
+	list    []Todo       // entries in the order of their ids
 	changes []todoChange // the oldest first, without those that were taken back
 	at      event.Seq    // position of the last change of the list
 }

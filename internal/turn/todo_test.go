@@ -97,7 +97,7 @@ func TestTheListSaysWhereItChanged(t *testing.T) {
 func TestARewindGivesTheListThatThereWas(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWriter(t).add(start)
-		lists := []string{"", ""} // after 0, 1, 2 … events
+		lists := []string{"", ""} // lists after 0, 1, 2 … events
 		shown := []int{1}         // the events that can be gone back to
 		for range rapid.IntRange(1, 30).Draw(rt, "length") {
 			want := ""

@@ -440,7 +440,7 @@ func TestDecisions(t *testing.T) {
 	for _, test := range []struct {
 		decision turn.Decision
 		result   string
-		code     string // of the call's terminal record; empty if it goes on
+		code     string // code of the call's terminal record; empty if it goes on
 		stops    bool
 		grants   []event.Grant
 	}{

@@ -147,8 +147,8 @@ type Point int
 
 // The points at which a session is measured.
 const (
-	BeforeRun       Point = iota // before the first request of a turn
-	BetweenRequests              // before a later request of a turn
+	BeforeRun       Point = iota // the first request of a turn comes next
+	BetweenRequests              // a later request of a turn comes next
 )
 
 // An Action is what to do before a request.

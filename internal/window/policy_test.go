@@ -124,7 +124,7 @@ func TestAThresholdFiresAgainOnlyAfterGrowth(t *testing.T) {
 		return p.Decide(window.BetweenRequests, window.Reading{Tokens: tokens}, g, time.Time{}).Action
 	}
 	var g window.Gate
-	g.Settled(400) // done, above its threshold
+	g.Settled(400) // a compaction has ended above its threshold
 	for tokens, want := range map[int]window.Action{400: window.Go, 499: window.Go, 500: window.Compact, 1001: window.Must} {
 		if got := decide(tokens, g); got != want {
 			t.Errorf("%d tokens after a compaction to 400: action %d, want %d", tokens, got, want)

@@ -52,7 +52,7 @@ func arrived(req *model.Request) *model.Request {
 	got := *req
 	got.Tail, got.Messages = "", nil
 	if req.Model != "claude-sonnet" {
-		got.ReasoningEffort = "" // told by a budget, for which there is no room
+		got.ReasoningEffort = "" // the effort is sent as a budget, for which there is no room
 	}
 	if blank(got.System) {
 		got.System = ""

@@ -136,7 +136,7 @@ func FuzzAnyStreamIsReadOrRefused(f *testing.F) {
 		f.Add("data: " + e.in + "\n\ndata: {\"type\":\"message_stop\"}\n\n")
 	}
 	f.Add(all)
-	f.Add("data: " + events["a refusal"].in + "\n\ndata: " + events["a block"].in + "\n\ndata: " + events["a hidden thought"].in + "\n\n") // too late
+	f.Add("data: " + events["a refusal"].in + "\n\ndata: " + events["a block"].in + "\n\ndata: " + events["a hidden thought"].in + "\n\n") // the last two events come too late
 	for _, name := range []string{"a thought", "a block", "no block", "a refusal"} {                                                       // twice, and never closed
 		f.Add("data: " + events["a block of thought"].in + "\n\ndata: " + events[name].in + "\n\ndata: " + events[name].in + "\n\n")
 	}

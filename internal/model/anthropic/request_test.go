@@ -75,7 +75,7 @@ func TestTheCacheIsMarkedWhereTheRequestBeforeEnded(t *testing.T) {
 	answer := &model.Message{Role: model.Assistant, Text: "a", Calls: []model.Call{{ID: "1", Name: "x"}, {ID: "2", Name: "x"}}}
 	result := func(id string) *model.Message { return &model.Message{Role: model.ToolRole, CallID: id, Text: "r"} }
 	req := &model.Request{Model: "m", System: "s", Tail: "t", Tools: &model.Tools{List: []model.Tool{{Name: "x"}, {Name: "y"}}}}
-	ends := "" // of the request before
+	ends := "" // end of the request before
 	for i, add := range [][]*model.Message{{user("1")}, {answer, result("1"), result("2")}, {{Role: model.Assistant, Text: "b"}, user("2"), user("3")}} {
 		req.Messages = append(req.Messages, add...)
 		_, text := bodyOf(t, streamed(req))

@@ -96,9 +96,9 @@ var families = []family{
 	claude("claude-3-5-haiku", 200*k, 8192, false, model.ThinkByBudget, costs(0.80, 4, 0.08, 1)),
 	claude("claude-3-5-sonnet", 200*k, 8192, false, model.ThinkByBudget, costs(3, 15, 0.30, 3.75)),
 	claude("claude-3-7-sonnet", 200*k, 64*k, true, model.ThinkByBudget, costs(3, 15, 0.30, 3.75)),
-	claude("claude-sonnet-4", 200*k, 64*k, true, model.ThinkByBudget, costs(3, 15, 0.30, 3.75)), // and 4.5
+	claude("claude-sonnet-4", 200*k, 64*k, true, model.ThinkByBudget, costs(3, 15, 0.30, 3.75)), // 4.5 is the same
 	claude("claude-sonnet-4-6", 200*k, 64*k, true, model.ThinkByEffort, costs(3, 15, 0.30, 3.75)),
-	claude("claude-opus-4", 200*k, 32*k, true, model.ThinkByBudget, costs(15, 75, 1.50, 18.75)), // and 4.1
+	claude("claude-opus-4", 200*k, 32*k, true, model.ThinkByBudget, costs(15, 75, 1.50, 18.75)), // 4.1 is the same
 	claude("claude-opus-4-5", 200*k, 64*k, true, model.ThinkByBudget, costs(5, 25, 0.50, 6.25)),
 	claude("claude-opus-4-6", million, 128*k, true, model.ThinkByEffort, costs(5, 25, 0.50, 6.25)),
 	claude("claude-opus-4-7", million, 128*k, true, model.ThinkByEffort, costs(5, 25, 0.50, 6.25)),

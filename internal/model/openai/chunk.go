@@ -20,8 +20,8 @@ type chunk struct {
 
 type choice struct {
 	Index   int    `json:"index"`
-	Delta   part   `json:"delta"`   // in a stream
-	Message part   `json:"message"` // in a whole reply
+	Delta   part   `json:"delta"`   // content in a stream
+	Message part   `json:"message"` // content in a whole reply
 	Finish  string `json:"finish_reason"`
 }
 

@@ -99,7 +99,7 @@ func checkFast(t *testing.T, first, data []byte) {
 		t.Fatalf("the fast way accepts %q with %d choices", data, len(c.Choices))
 	}
 	c.ID, c.Model = "", ""
-	if thought := c.Choices[0].Delta.thinking(); thought != "" { // by whatever name
+	if thought := c.Choices[0].Delta.thinking(); thought != "" { // reasoning has several names
 		c.Choices[0].Delta = part{Reasoning: thought}
 	}
 	if diff := cmp.Diff(c, p.read(strings.TrimPrefix(string(got), before))); diff != "" {

@@ -15,7 +15,7 @@ type plainReader struct {
 type piece int
 
 const (
-	textPiece piece = iota // also if the chunk has no piece
+	textPiece piece = iota // a chunk without a piece is one of these, too
 	thoughtPiece
 	callPiece
 )

@@ -23,7 +23,7 @@ func (t *Text) Append(dst, data []byte) ([]byte, bool) {
 	}
 	s := &t.scanner
 	*s = Scanner{data: data, text: dst}
-	t.before = t.before[:0] // what Shape stored is not true of this value
+	t.before = t.before[:0] // the shape of the last value says nothing about this one
 	if !t.Shape(s) {
 		return dst, false
 	}

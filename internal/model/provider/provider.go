@@ -53,7 +53,7 @@ type Azure struct {
 // Settings are the configured settings of the models of a provider.
 type Settings struct {
 	ReasoningEffort string            `json:"reasoningEffort,omitempty"` // default of sessions that set none
-	Models          map[string]Limits `json:"models,omitempty"`          // by model name at the provider
+	Models          map[string]Limits `json:"models,omitempty"`          // limits by model name at the provider
 }
 
 // Limits are configured limits, capabilities and prices of a model. A zero field is

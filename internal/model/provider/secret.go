@@ -25,7 +25,7 @@ type Secret struct {
 // are made.
 type Keys struct {
 	Own   *Secret            // nil if there is none
-	Named map[string]*Secret // by the names of the providers
+	Named map[string]*Secret // secrets by the names of their providers
 }
 
 const namedMember = "named"

@@ -69,7 +69,7 @@ func TestAKeyIsForItsEndpointAlone(t *testing.T) {
 	}{
 		{encoded(t, bound), here, all},
 		{encoded(t, bound), moved, `{}`},
-		{all, moved, all}, // what is not bound is for the providers that there are
+		{all, moved, all}, // secrets without a binding belong to the present providers
 		{`{"apiKey":"k","for":"openai http://a"}`, gone, `{}`},
 	} {
 		if got := encoded(t, parse(t, test.keys).Usable(test.by)); got != test.want {

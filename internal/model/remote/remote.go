@@ -193,7 +193,7 @@ func (c *Client) endpoint(name string) *url.URL {
 // It follows the environment variables for proxies and certificates as every Go program.
 var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConns = 0 // only limited for each host
+	t.MaxIdleConns = 0 // connections are only limited for each host
 	t.MaxIdleConnsPerHost = 256
 	t.ReadBufferSize = 16 << 10
 	t.DisableCompression = true // compression would delay the pieces of a stream

@@ -122,7 +122,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if regexp.MustCompile(`[wW]itness|[dD]elay|\\u`).Match(data) {
-			return // neither write files nor wait here
+			return // such a script would write files or wait
 		}
 		req := &model.Request{Messages: []*model.Message{{Role: model.User, Text: "Find it"}}}
 		reply, err := m.Ask(t.Context(), req, nil)

@@ -34,7 +34,7 @@ func Open(dataFolder string) Store { return Store{dataFolder} }
 
 // A Record says that a directory is trusted.
 type Record struct {
-	Dir    string // without symbolic links
+	Dir    string // path without symbolic links
 	Digest string // digest of its configuration; empty in records of older versions, which had none
 }
 

@@ -89,7 +89,7 @@ func checkResult(t *rapid.T, in compact.Input, r *compact.Result) {
 		newest := 0
 		for _, it := range in.Items {
 			if it.Asked {
-				newest = 2*window.Of(it.Message) + 100 // quoted
+				newest = 2*window.Of(it.Message) + 100 // the newest input is quoted
 			}
 		}
 		if in.Room > newest+600 {

@@ -21,7 +21,7 @@ type life struct {
 	policy window.Policy
 	gate   window.Gate
 	head   *compact.Head
-	first  *model.Message // of the epoch
+	first  *model.Message // first message of the epoch
 	items  []compact.Item
 
 	compactions, refused, said, longest int

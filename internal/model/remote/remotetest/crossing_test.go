@@ -95,7 +95,7 @@ func TestAHistoryMadeWithOneProviderWorksWithAllOthers(t *testing.T) {
 				all := providers(t)
 				history := talk(t, all[first], nil)
 				history = talk(t, all[second], history)
-				talk(t, all[first], history) // and back, with its own thoughts again
+				talk(t, all[first], history) // the first model gets its own thoughts back
 				for _, req := range all[second].model.asked[:1] {
 					for _, m := range req.Messages {
 						if m.Reasoning != nil {

@@ -88,8 +88,8 @@ func afterChunks(n int, stop func(*http.Request)) Fault {
 // A cutter passes on so many bytes or chunks, then stops the handler.
 type cutter struct {
 	http.ResponseWriter
-	bytes  int // left; -1 for any number
-	chunks int // left; -1 for any number
+	bytes  int // number of bytes that are still sent; -1 for any number
+	chunks int // number of chunks that are still sent; -1 for any number
 	stop   func()
 }
 

@@ -135,7 +135,7 @@ func newTransport(t testing.TB) *http.Transport {
 // Pieces is what was told of a reply while it arrived.
 type Pieces struct {
 	Text, Reasoning string
-	Arguments       map[string]string // by id and name of the call
+	Arguments       map[string]string // arguments by id and name of the call
 }
 
 // Add takes a piece.
@@ -158,7 +158,7 @@ func (h *Pieces) Check(t interface{ Errorf(string, ...any) }, r *model.Reply) {
 		all.Reasoning = r.Reasoning.Text
 	}
 	for _, c := range r.Calls {
-		if key := c.ID + " " + c.Name; len(c.Arguments) > len("{}") || h.Arguments[key] != "" { // of none, nothing is told
+		if key := c.ID + " " + c.Name; len(c.Arguments) > len("{}") || h.Arguments[key] != "" { // a call without arguments has no pieces
 			all.Arguments[key] = string(c.Arguments)
 		}
 	}

@@ -104,7 +104,7 @@ func testSilence(t *testing.T, s Subject) {
 func slowly(pause time.Duration, words ...string) model.Model {
 	return Ask(func(_ context.Context, _ *model.Request, on func(model.Delta)) (*model.Reply, error) {
 		for _, w := range words {
-			time.Sleep(pause) // of the bubble's clock
+			time.Sleep(pause) // the clock is that of the bubble
 			on(model.Delta{Text: w})
 		}
 		return &model.Reply{Text: strings.Join(words, ""), Finish: "stop"}, nil

@@ -85,7 +85,7 @@ func testAsking(t *testing.T, s Subject) {
 	var mu sync.Mutex
 	var asked *model.Request
 	var reply *model.Reply
-	var piece int // how much of the text the model streams at a time
+	var piece int // number of bytes of the text that the model streams at a time
 	m := Ask(func(_ context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
 		mu.Lock()
 		defer mu.Unlock()
