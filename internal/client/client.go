@@ -179,7 +179,7 @@ func text(v json.RawMessage) string {
 		return string(v[1 : len(v)-1])
 	}
 	var s string
-	_ = json.Unmarshal(v, &s) // not a string: empty
+	_ = json.Unmarshal(v, &s) // a value that is not a string reads as empty
 	return s
 }
 

@@ -182,7 +182,7 @@ func TestAClosedStreamGetsNothingMore(t *testing.T) {
 	defer stop()
 	first := c.Watch("s")
 	second := c.Watch("s") // takes the place of the first
-	first.Close()          // and is not closed with it
+	first.Close()          // the second one is not closed with the first
 	must(t, runtime.Notify(api.SessionEvent, json.RawMessage(`{"sessionId":"s","event":{"type":"x"}}`)))
 	_, err := c.Ping(t.Context(), "")
 	must(t, err)

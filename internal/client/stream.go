@@ -95,7 +95,7 @@ func (s *Stream) first() (event.Event, bool) {
 		return event.Event{}, false
 	}
 	e := s.queue[0]
-	s.queue[0] = event.Event{} // so that the queue does not keep its bytes in memory
+	s.queue[0] = event.Event{} // the queue must not keep its bytes in memory
 	s.queue = s.queue[1:]
 	return e, true
 }

@@ -27,7 +27,7 @@ func (p *proc) follow(k *keeperProcess) {
 		p.followByDialling(k.child)
 		return
 	}
-	p.m.keepSpare(k) // before callers learn of the end and start the next command
+	p.m.keepSpare(k) // the spare keeper is kept before callers learn of the end and start the next command
 	p.update(journalEnd)
 	p.m.createSpareDirs()
 }

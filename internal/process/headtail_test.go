@@ -124,7 +124,7 @@ func TestHeadTailBufferCanBeUsedByMany(t *testing.T) {
 		all.Go(func() {
 			for range writes {
 				fmt.Fprintf(b, "writer %d\n", w)
-				b.Output() // while the ring is not full and while it turns
+				b.Output() // readers meet a ring that is not full, and one that turns
 				b.Bytes()
 				b.Len()
 			}

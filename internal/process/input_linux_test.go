@@ -39,7 +39,7 @@ func TestInputArrivesWholeAndOnce(t *testing.T) {
 	inputs := []Input{
 		{Data: []byte("hello\n")},
 		{Key: "a", Data: []byte("keyed\n")},
-		{Key: "a", Data: []byte("keyed\n")}, // repeated, as if the answer was lost
+		{Key: "a", Data: []byte("keyed\n")}, // this input is repeated as if the answer was lost
 		{Key: "b", Data: big},
 		{Key: "b", Data: big},
 		{Data: []byte("end\n"), Close: true},

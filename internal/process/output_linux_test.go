@@ -80,7 +80,7 @@ func TestStreamsAreInOrderOfArrival(t *testing.T) {
 		awaitOutput(t, m, id, "out "+input)
 	}
 
-	for i := range 20 { // without a pause between the writes
+	for i := range 20 { // there is no pause between the writes
 		info := run(t, m, spec(fmt.Sprint(i), "head -c 300000 /dev/zero; echo error >&2"))
 		if c, err := m.Tail(me, info.ID, 6, Both); err != nil || string(c.Data) != "error\n" {
 			t.Fatalf("the last bytes are %q, %v", c.Data, err)

@@ -53,7 +53,7 @@ func TestTheProcessesOfACopyAreLostAndThoseOfTheOriginalRunOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	copyProcesses(t, from, to)
-	for range 2 { // again changes nothing
+	for range 2 { // the second call changes nothing
 		if err := RecordLost(to, "it was copied"); err != nil {
 			t.Fatal(err)
 		}

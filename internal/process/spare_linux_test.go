@@ -15,7 +15,7 @@ import (
 // spareOf returns the spare keeper of a manager after a start.
 func spareOf(t *testing.T, m *Manager) *keeperProcess {
 	t.Helper()
-	m.work.Wait() // then the spare keeper is started
+	m.work.Wait() // the spare keeper is started by then
 	if m.spareKeeper == nil {
 		t.Fatal("there is no spare keeper")
 	}

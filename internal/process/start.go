@@ -79,7 +79,7 @@ func (p *proc) begin(ctx context.Context, spec Spec) (err error) {
 		p.failStart(err)
 		return err
 	}
-	d, err := p.claimDir() // while the keeper starts
+	d, err := p.claimDir() // the keeper starts meanwhile
 	if err != nil {
 		p.m.keepSpare(k)
 		p.failStart(err)
@@ -94,7 +94,7 @@ func (p *proc) begin(ctx context.Context, spec Spec) (err error) {
 	p.m.failHere("unsynced")
 	err = sendFiles(k.conn, p.m.opts.launch(p.start, spec).Line(), d.dir, d.state)
 	if err == nil {
-		err = d.sync(p.m.folder) // while the keeper gets ready
+		err = d.sync(p.m.folder) // the keeper gets ready meanwhile
 	}
 	p.m.failHere("synced")
 	if err == nil {

@@ -165,7 +165,7 @@ func (r *Relay) cancelRequest(ctx context.Context, id json.RawMessage) {
 	p := r.requests[string(id)]
 	known := p != nil && !p.own
 	if known {
-		p.cancel = cancel // for the next engine
+		p.cancel = cancel // the next engine is told, too
 	}
 	r.mu.Unlock()
 	if known {

@@ -108,9 +108,9 @@ func (w *sharedState) dial(ctx context.Context) (net.Conn, error) {
 type phase string
 
 const (
-	received phase = "received" // before anything was done
-	stored   phase = "stored"   // done, not answered
-	answered phase = "answered" // answered, events not yet sent
+	received phase = "received" // nothing was done yet
+	stored   phase = "stored"   // the request was done and not answered
+	answered phase = "answered" // the request was answered, and its events were not sent yet
 	finished phase = "finished" // all sent
 )
 
@@ -340,7 +340,7 @@ type client struct {
 
 	mu      sync.Mutex
 	changed sync.Cond
-	answers map[string][]jsonrpc.Message // by id
+	answers map[string][]jsonrpc.Message // answers by request id
 	asked   []jsonrpc.Message
 	events  map[string][]int // positions by session
 	notices []string

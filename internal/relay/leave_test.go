@@ -118,7 +118,7 @@ func TestWithoutAnyEngineTheClientIsTold(t *testing.T) {
 		return nil, hopeless
 	}})
 	c.send(`{"id":1,"method":"ping"}`)
-	c.send(`{"id":1,"method":"ping"}`) // refused: so the first one is there
+	c.send(`{"id":1,"method":"ping"}`) // this one is refused, which proves that the first one is there
 	c.answer(`1`)
 	close(begin)
 	c.until("the second answer", func() bool { return len(c.answers[`1`]) == 2 })

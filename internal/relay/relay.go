@@ -99,7 +99,7 @@ func (d *Delay) Unwrap() error { return d.Reason }
 type Relay struct {
 	id            string
 	client        io.ReadWriteCloser
-	out           *jsonrpc.Outbox // to the client
+	out           *jsonrpc.Outbox // messages to the client
 	opt           Options
 	log           *slog.Logger
 	connectParams []byte // params of the connect request

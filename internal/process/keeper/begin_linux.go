@@ -42,11 +42,11 @@ func (k *keeper) begin() error {
 	}
 	s, err := identity.StatOf(k.pid)
 	if err != nil {
-		s.Start = 0 // then only this keeper can signal the command
+		s.Start = 0 // without it, only this keeper can signal the command
 	}
 	k.start, k.running = s.Start, true
 	if k.pidfd, err = sys.PidfdOpen(k.pid, 0); err != nil {
-		k.pidfd = -1 // then SIGCHLD reports the end, a little later
+		k.pidfd = -1 // without it, SIGCHLD reports the end, a little later
 	}
 	k.setLimits(time.Now())
 	k.noteActivity()

@@ -259,7 +259,7 @@ func TestARepeatedCallHasItsEffectOnce(t *testing.T) {
 			if first.Failed || second.Text != first.Text || second.Detailed != first.Detailed || b.content("f") != test.after {
 				t.Errorf("made and made again: %+v, %+v, %q", first, second, b.content("f"))
 			}
-			set(b, test.before) // as if the first attempt was interrupted before the write
+			set(b, test.before) // the state is that of a first attempt that was interrupted before the write
 			call.Attempt++
 			if r := b.mustRun(test.tool, call); r.Text != first.Text || b.content("f") != test.after {
 				t.Errorf("cut off: %+v, %q", r, b.content("f"))
@@ -270,7 +270,7 @@ func TestARepeatedCallHasItsEffectOnce(t *testing.T) {
 				t.Errorf("changed by others: %+v, %q", r, b.content("f"))
 			}
 			set(b, test.before)
-			fresh := b.call(test.arguments) // as if the first attempt was interrupted before its record
+			fresh := b.call(test.arguments) // the state is that of a first attempt that was interrupted before its record
 			fresh.Attempt = 2
 			if r := b.mustRun(test.tool, fresh); r.Text != first.Text || b.content("f") != test.after {
 				t.Errorf("cut off early: %+v, %q", r, b.content("f"))

@@ -47,11 +47,11 @@ type Options struct {
 type Guard struct {
 	Options
 	seed  maphash.Seed
-	locks [64]sync.Mutex // by hash of the session
+	locks [64]sync.Mutex // a session's lock is chosen by the hash of its id
 
 	mu       sync.Mutex
 	cached   map[event.SessionID]*baseline
-	approved map[string]allowance // by path
+	approved map[string]allowance // allowances by path
 }
 
 // New returns a guard.

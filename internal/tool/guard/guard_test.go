@@ -215,7 +215,7 @@ func TestWhatAPersonChangesBetweenCommandsIsLeftAlone(t *testing.T) {
 	}
 	f.want(f.home+"/.bashrc", "mine, longer\n")
 	r := f.run(f.call(), func() { f.write(f.home+"/.bashrc", "theirs") })
-	f.want(f.home+"/.bashrc", "mine, longer\n") // and not what it was in the beginning
+	f.want(f.home+"/.bashrc", "mine, longer\n") // the file is not what it was in the beginning
 	if r.Review == nil {
 		t.Error("nothing was asked")
 	}
@@ -331,7 +331,7 @@ func TestACrashAfterTheYesKeepsIt(t *testing.T) {
 	rc := f.home + "/.bashrc"
 	call := f.call()
 	r := f.run(call, func() { f.write(rc, "theirs\n") })
-	f.write(rc, "theirs\n") // as the lost process has done
+	f.write(rc, "theirs\n") // the lost process would have written this
 	f.restart()
 	if r = f.answer(call, r, true); r.Review != nil {
 		t.Errorf("asked again: %s", r.Review)
@@ -452,7 +452,7 @@ func TestAProcessThatIsLeftBehindIsLookedAfter(t *testing.T) {
 			f.restart()
 		}
 		call := f.call()
-		r := f.run(call, func() { f.want(hook, "none") }) // before the next command begins
+		r := f.run(call, func() { f.want(hook, "none") }) // the hook was restored before the next command begins
 		if f.want(hook, "none"); r.Review == nil {
 			t.Errorf("%s: nothing was asked", name)
 		}
@@ -493,7 +493,7 @@ func TestACrowdedFolderIsSeen(t *testing.T) {
 	}
 	f.want(husky+"/zzz", "x")
 	call = f.call()
-	r = f.run(call, func() { // what is left is not new
+	r = f.run(call, func() { // the files that are left are not new
 		for i := range 20 {
 			os.Remove(fmt.Sprintf("%s/%04d", husky, i))
 		}
@@ -549,7 +549,7 @@ func TestManyFoldersAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	dirs := base["dirs"].([]any)
-	for len(dirs) < 255 { // as many commands would add them
+	for len(dirs) < 255 { // many commands would add as many
 		dirs = append(dirs, fmt.Sprint(f.project, "/d", len(dirs)))
 	}
 	base["dirs"] = dirs

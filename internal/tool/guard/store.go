@@ -28,7 +28,7 @@ type baseline struct {
 	Alive bool `json:"alive,omitempty"`
 
 	dirty  bool  // true if it differs from what is stored
-	missed error // what could not be looked at; nil if there is nothing
+	missed error // error of a path that could not be looked at; nil if there was none
 }
 
 // maxDirs is the maximum number of folders that the commands of a session run in. None is

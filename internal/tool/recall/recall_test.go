@@ -59,7 +59,7 @@ func (d *fixture) ask(arguments string) string {
 func TestMessagesOfASessionAreFound(t *testing.T) {
 	d := newFixture(t)
 	first := d.said("the Parrot is called Polly")
-	d.record(event.ContextEpochData{EpochID: "e", Number: 1, From: 100}) // removed by a compaction
+	d.record(event.ContextEpochData{EpochID: "e", Number: 1, From: 100}) // a compaction has removed the first input
 	d.record(event.AssistantMessageData{Content: "polly, a parrot", ToolRequests: []event.ToolRequest{{ToolCallID: "c", Name: "grep", Arguments: json.RawMessage(`{"pattern":"parrot polly"}`)}}})
 	d.record(event.ToolCompleteData{ToolCallID: "c", Success: true, Result: &event.ToolResult{Content: "zoo.txt: a parrot, Polly"}})
 	d.said("something else")

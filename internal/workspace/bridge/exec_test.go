@@ -215,7 +215,7 @@ func TestInputThatFailsEndsOnlyTheStream(t *testing.T) {
 		} {
 			s, p := exec(t, rpc, &pb.Spec{Key: name, Command: []byte("echo ready; sleep 1000")})
 			receive(t, s, "ready\n")
-			if err := s.Send(m); err != nil && !errors.Is(err, io.EOF) { // else Receive says why it was refused
+			if err := s.Send(m); err != nil && !errors.Is(err, io.EOF) { // after EOF, Receive says why it was refused
 				t.Fatal(err)
 			}
 			_, err := s.Receive()
@@ -253,7 +253,7 @@ func TestStreamsThatBeginWronglyAreRefused(t *testing.T) {
 	onEveryWire(t, func(t *testing.T, r *remoteWorkspace, rpc pb.WorkspaceServiceClient) {
 		for name, m := range map[string]*pb.ExecRequest{"stdin": stdinFrame("x", false), "empty": {}} {
 			s := open(t, rpc)
-			if err := s.Send(m); err != nil && !errors.Is(err, io.EOF) { // else Receive says why it was refused
+			if err := s.Send(m); err != nil && !errors.Is(err, io.EOF) { // after EOF, Receive says why it was refused
 				t.Fatal(err)
 			}
 			if _, err := s.Receive(); connect.CodeOf(err) != connect.CodeInvalidArgument {

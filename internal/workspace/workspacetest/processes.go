@@ -726,11 +726,11 @@ func cutOutput(t *testing.T, p *Fixture) {
 		got.Write(frame.Data)
 		end = frame.End
 		if end == nil && p.Cut != nil && got.Len()%3 == 0 {
-			p.Cut() // while output is being sent
+			p.Cut() // output is being sent at this time
 		}
 		if got.Len() == (given+1)*len(want)/parts && end == nil {
 			if p.Cut != nil {
-				p.Cut() // while there is no output
+				p.Cut() // there is no output at this time
 			}
 			p.writeStdin(t, info.ID, "\n")
 			given++
