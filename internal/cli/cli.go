@@ -111,7 +111,7 @@ func isHeadless(args []string) bool {
 		switch arg {
 		case "--headless":
 			return true
-		case "--": // what follows is text
+		case "--": // the arguments after it are text
 			return false
 		}
 	}

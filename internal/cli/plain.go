@@ -82,7 +82,7 @@ func clip(s string, most int) string {
 		return s
 	}
 	var b strings.Builder
-	left := most - 1 // for the ellipsis
+	left := most - 1 // one character is for the ellipsis
 	for _, r := range s {
 		if left -= runeColumns(r); left < 0 {
 			break

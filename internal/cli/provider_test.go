@@ -26,7 +26,7 @@ func loaded(t *testing.T, text string) *config.Loaded {
 	return l
 }
 
-// where is what matters of a choice.
+// where returns the parts of a choice that the tests compare.
 func where(c choice) string {
 	if c.provider == nil {
 		return c.knownModel()

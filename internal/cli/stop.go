@@ -84,7 +84,7 @@ func (s *stopping) isSession(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	whole, err := s.client.Metadata(ctx, event.SessionID(name)) // also finds the session of an agent, which no list has
+	whole, err := s.client.Metadata(ctx, event.SessionID(name)) // metadata exist for the session of an agent, too, which no list has
 	if err != nil {
 		return false, err
 	}

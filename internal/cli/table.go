@@ -55,7 +55,7 @@ func (t *table) line(w io.Writer, cells []string, widths []int, most int, paint 
 	}
 	lines, indent := []string{cells[last]}, columns(b.String())
 	if t.wrap && most > 0 {
-		if indent > most/2 { // too little space beside the other columns
+		if indent > most/2 { // there is too little space beside the other columns
 			lines, indent = []string{""}, 2
 		} else {
 			lines = nil

@@ -488,7 +488,7 @@ func TestTenCompletionsAreOneWake(t *testing.T) {
 	g.open(10)
 	a.reported(10)
 	release()
-	a.await(event.SessionIdle, 2) // of the thought, or of the wake
+	a.await(event.SessionIdle, 2) // either the thought or the wake-up has ended
 	a.model.request(t, 4)
 	a.ask("Think")
 	a.once(10)
@@ -676,7 +676,7 @@ func TestThereAreAtMostSoManyProcessesAndInputs(t *testing.T) {
 		g.open(2)
 		a.model.requestsAbout(t, "job1")
 		a.model.requestsAbout(t, "job2")
-		a.stop("job1") // and nothing of them is left
+		a.stop("job1") // no command may be left
 		a.stop("job2")
 		a.rest()
 		a.ask("Once more")
@@ -723,7 +723,7 @@ func TestRetentionRemovesNothingThatWaitsForTheModel(t *testing.T) {
 		does("Read", "Read.", one("read_bash", rule{"shellId": "job1"})),
 		[]rule{says("Think", "Thought.")})...).create()
 	a.ask("Go")
-	a.model.hold(3) // for good
+	a.model.hold(3) // the request is never answered
 	a.send("Think", "")
 	a.model.request(t, 3)
 	a.must(api.SessionAbort, api.AbortParams{SessionID: a.id}, nil) // now nobody is told before somebody speaks

@@ -50,7 +50,7 @@ func TestTheRestOfADeletedSessionIsRemovedByTheNextEngine(t *testing.T) {
 		}
 	}
 	n = open(t, dir)
-	connect(t, n) // so that there is an engine
+	connect(t, n) // a client starts the engine
 	if _, err := io.ReadAll(held); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func descriptors(t *testing.T) (list []string) {
 	}
 	for _, e := range open {
 		to, err := os.Readlink("/proc/self/fd/" + e.Name())
-		if err == nil && !strings.Contains(to, "/abide.db") { // nor the one that reads this
+		if err == nil && !strings.Contains(to, "/abide.db") { // the descriptor of the listing is closed by now
 			list = append(list, to)
 		}
 	}
@@ -72,7 +72,7 @@ func names(t *testing.T, dir string) map[string]int {
 type standing struct {
 	goroutines int
 	files      []string
-	names      map[string]int // of files in the data folder
+	names      map[string]int // names of files in the data folder
 }
 
 func look(t *testing.T, s *testDaemon) standing {
@@ -83,7 +83,7 @@ func look(t *testing.T, s *testDaemon) standing {
 const (
 	turns, each = 5, 40 // commands one after the other
 	side        = 50    // commands side by side
-	slack       = 10    // what ends a moment later, and what is kept in reserve
+	slack       = 10    // allowance for parts that end a moment later, and for the reserve
 )
 
 func echo(turn, n int) rule {
@@ -110,7 +110,7 @@ func manyCommands() []rule {
 // manyResults checks what the model was told of all of them.
 func manyResults(t *testing.T, req *model.Request) {
 	t.Helper()
-	at := 2 // after that of the first one
+	at := 2 // the results follow that of the first call
 	check := func(turn, n int) {
 		if got, want := result(t, req, at), fmt.Sprintf("%d.%d\n<exited with exit code 0>", turn, n); got != want {
 			t.Errorf("a call came to %q, want %q", got, want)
@@ -130,7 +130,7 @@ func manyResults(t *testing.T, req *model.Request) {
 func TestManyCommandsLeaveNothingBehind(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
-	idle, others := descriptors(t), children(t) // of tests that have closed a daemon before its commands ended
+	idle, others := descriptors(t), children(t) // earlier tests may have closed a daemon before its commands ended
 	t.Run("while it runs", func(t *testing.T) {
 		s := newTestDaemon(t)
 		a := s.newSession("s", manyCommands()...).create()

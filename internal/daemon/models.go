@@ -28,7 +28,7 @@ type models struct {
 	settings ModelSettings // settings of models for providers that clients bring along
 
 	mu      sync.Mutex
-	clients map[string]*remote.Client // by clientKey
+	clients map[string]*remote.Client // clients by clientKey
 }
 
 // resolve finds the model of a session: a built-in one, or one of the session's

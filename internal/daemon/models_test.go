@@ -62,7 +62,7 @@ func TestAWindowIsWhatTheProviderSaysOfItUnlessItIsWrittenDown(t *testing.T) {
 	for said, want := range map[string]int{
 		`"capabilities":{"limits":{"max_context_window_tokens":32000}}`: 32_000,
 		`"context_length":40000`:    40_000,
-		`"context_length":"a lot"`:  1_000_000, // what is known of the name
+		`"context_length":"a lot"`:  1_000_000, // the name of the model has a known window
 		`"max_model_len":-5`:        1_000_000,
 		`"owned_by":"somebody"`:     1_000_000,
 		`"max_input_tokens":50000 `: 50_000,

@@ -55,7 +55,7 @@ func (t tasks) Await(ctx context.Context, id event.SessionID, name string) (int,
 		return 0, err
 	}
 	if info.Exit == nil {
-		return -1, nil // lost
+		return -1, nil // the exit code of the command was lost
 	}
 	return info.Exit.Code, nil
 }

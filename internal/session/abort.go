@@ -200,7 +200,7 @@ func (tx *txn) dropOrphan() error {
 	}
 	parent, _, err := tx.s.host.read(tx.s.host.ctx, of.Session)
 	if err != nil || parent.Calling(string(tx.s.id)) {
-		return nil // what is wrong with the parent is said when it is used
+		return nil // an error of the parent is reported when the parent is used
 	}
 	return tx.abort(event.AbortFor(stoppedWithCall))
 }

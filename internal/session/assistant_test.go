@@ -14,7 +14,7 @@ import (
 // A functionModel answers with a function, and keeps what it was asked.
 type functionModel struct {
 	mu     sync.Mutex
-	asked  []bool // whether it was asked to forget
+	asked  []bool // for each request, true if the model was asked to forget
 	answer func(n int, req *model.Request) (*model.Reply, error)
 }
 

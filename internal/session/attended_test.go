@@ -59,7 +59,7 @@ func TestAnUnfinishedSessionThatNobodyUsesStaysAsItIs(t *testing.T) {
 				if err := look(b); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(time.Hour) // until it is out of memory again
+				time.Sleep(time.Hour) // the session leaves memory within this time
 				synctest.Wait()
 				if n, err := b.Host.Work.Unfinished(t.Context()); n != 1 || err != nil || b.Host.Work.GoesOn("s") {
 					t.Errorf("%d sessions are unfinished, %v", n, err)

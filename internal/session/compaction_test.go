@@ -28,17 +28,17 @@ type scriptedModel struct {
 	mu        sync.Mutex
 	lines     []scriptedReply
 	summaries []scriptedReply
-	asked     []*model.Request // for an answer
-	summed    []*model.Request // for a summary
+	asked     []*model.Request // requests for an answer
+	summed    []*model.Request // requests for a summary
 }
 
 // A scriptedReply is one answer of a scriptedModel.
 type scriptedReply struct {
 	text  string
-	call  string // of a tool
+	call  string // name of the tool that is called
 	usage int64
 	err   error
-	wait  <-chan struct{} // until then nothing is said
+	wait  <-chan struct{} // the reply comes when this is closed
 	asked chan struct{}   // closed when the model waits; may be nil
 	write bool            // the text is handed in with write_summary
 }

@@ -48,7 +48,7 @@ func (s *Session) reportPanic(p any) error {
 func (s *Session) endBroken(cause error) {
 	s.post(func(tx *txn) error {
 		tx.stays = true
-		tx.afterCommit = append(tx.afterCommit, func() { tx.s.post(func(*txn) error { return nil }) }) // what follows may break again
+		tx.afterCommit = append(tx.afterCommit, func() { tx.s.post(func(*txn) error { return nil }) }) // the next step may break again
 		if tx.State.Seq == 0 {
 			return nil
 		}
@@ -78,7 +78,7 @@ func (s *Session) spawn(f func()) bool {
 // giveUp finishes an intent that may be finished already.
 func (in *intent) giveUp(err error) {
 	select {
-	case in.done <- err: // never, if nobody waits
+	case in.done <- err: // nobody may wait; then this is not ready
 	default:
 	}
 }

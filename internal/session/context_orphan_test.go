@@ -26,12 +26,12 @@ func orphaned(t testing.TB, further ...scriptedReply) *compactedSession {
 		over <- err
 	}()
 	_, s.n = s.v.Await(t, s.n, event.CompactionStart)
-	<-asked // or else the next compaction would get the reply that never comes
+	<-asked // otherwise the next compaction would get the reply that never comes
 	s.Host.Close()
 	if err := <-over; !errors.Is(err, session.ErrClosed) {
 		t.Errorf("whoever waits for it is told %v", err)
 	}
-	s.Host = session.New(s.Store, s.Options) // of somebody who is only here for a moment: nothing goes on by itself
+	s.Host = session.New(s.Store, s.Options) // this host is here for a moment only: nothing goes on by itself
 	return s
 }
 

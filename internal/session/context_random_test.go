@@ -33,7 +33,7 @@ type randomPlan struct {
 	Counts    float64 // tokens that the provider counts for each of ours; zero if it does not tell
 	Rules     event.CompactionRules
 	Infinite  *event.InfiniteSessions
-	Summaries []string // what becomes of each request for a summary, over and over
+	Summaries []string // outcomes of requests for a summary, over and over
 	Days      []randomStep
 }
 
@@ -44,7 +44,7 @@ type randomStep struct {
 	Steps  [][]randomCall // the calls of each answer but the last
 	Answer int            // bytes
 	Beside bool           // somebody wants it compacted at the same time
-	Back   int            // how many messages are taken back
+	Back   int            // number of messages that are taken back
 	Window int
 }
 
@@ -136,7 +136,7 @@ type randomSession struct {
 	ran    map[string]int
 	told   int // requests for summaries
 
-	seen map[string]int // of all lives
+	seen map[string]int // counts over all hosts of the session
 }
 
 func newLife(t testing.TB, f randomPlan, seen map[string]int) *randomSession {
@@ -241,7 +241,7 @@ func (l *randomSession) Run(ctx context.Context, call tool.Call) (tool.Result, e
 		l.crash <- struct{}{}
 		<-ctx.Done()
 		return tool.Result{}, ctx.Err()
-	case f.Event == "steer": // what was sent before is not taken again
+	case f.Event == "steer": // the key keeps an input that was sent before from being taken again
 		in := event.InputAcceptedData{Prompt: fmt.Sprintf("And mind this, by the way: %s.", call.ID), Mode: event.ModeSteer, Key: call.Key}
 		l.asked(in.Prompt)
 		if _, err := l.b.Host.Send(ctx, l.session, in); err != nil {
@@ -294,7 +294,7 @@ func (l *randomSession) live() error {
 			return fmt.Errorf("day %d (%s): %s", i, d.Kind, strings.Join(l.found, "\n"))
 		}
 	}
-	time.Sleep(time.Hour) // what goes on beside ends
+	time.Sleep(time.Hour) // work in the background ends within this time
 	events, err := readLog(l.b.Store, l.session)
 	if err == nil {
 		err = paired(events, true)
@@ -445,7 +445,7 @@ func (l *randomSession) cannotFit(prompt string) bool {
 func story(events []event.Event) string {
 	var b strings.Builder
 	for _, e := range events[max(0, len(events)-25):] {
-		data, _ := e.Data() // what is no event has none
+		data, _ := e.Data() // a row that is not an event has no data
 		fmt.Fprintf(&b, "\n%d %s %.300s", e.Seq, e.Type, data)
 	}
 	return b.String()

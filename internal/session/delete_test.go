@@ -23,8 +23,8 @@ type sessionFiles struct {
 	left    map[event.SessionID]bool
 	begun   map[event.SessionID]session.Deletion
 	stopAt  string        // the step at which the engine stops for good
-	reached chan struct{} // closed there
-	fail    error         // of forget
+	reached chan struct{} // closed at that step
+	fail    error         // error that forget returns
 }
 
 func newSessionFiles(ids ...event.SessionID) *sessionFiles {
@@ -55,7 +55,7 @@ type killableEngine struct {
 	*sessionFiles
 	eventlog.Store
 	until context.Context
-	fail  error // of the store's Delete, after it was done
+	fail  error // error that Delete returns after it has deleted
 }
 
 func (k killableEngine) Begin(d session.Deletion) error {

@@ -25,7 +25,7 @@ func (h *Host) Fork(ctx context.Context, child, parent event.SessionID, at event
 	var events []event.Event
 	for e, err := range h.store.Read(ctx, parent, 0) {
 		if at > 0 && end.Seq == at {
-			break // what comes after may be damaged
+			break // later events may be damaged
 		}
 		if err != nil {
 			return "", err

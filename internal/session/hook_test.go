@@ -27,7 +27,7 @@ type hookClient struct {
 	mu    sync.Mutex
 	asked []string
 	input map[string]string // the last of each kind
-	says  map[string]string // by kind
+	says  map[string]string // answers by kind
 	stuck map[string]bool   // the kinds that are not answered while the client is there
 	fails error
 	heard chan string // each kind, if not nil
@@ -341,7 +341,7 @@ func TestAHookThatNobodyAnswersCountsAsAbsent(t *testing.T) {
 		name  string
 		ears  *hookClient
 		leave bool          // the client vanishes
-		least time.Duration // how long that takes
+		least time.Duration // time that the call takes at least
 	}{
 		{"it never answers", &hookClient{stuck: map[string]bool{event.HookPreToolUse: true}}, false, time.Minute},
 		{"it fails", &hookClient{fails: errors.New("broken")}, false, 0},

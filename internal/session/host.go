@@ -149,7 +149,7 @@ type Host struct {
 	watching sync.Mutex
 	watchers map[*Watcher]struct{}
 
-	waking chan struct{} // has an element for each session that the host is waking
+	waking chan struct{} // holds an element for each session that the host is waking
 }
 
 var (

@@ -13,13 +13,13 @@ import (
 // project, and what a call would do to them. They may be on another machine that does not
 // answer, so that nothing in the session waits for them but what needs them.
 type looking struct {
-	now  map[string]*look // what is being looked at, by subject
-	seen map[string]*look // what was found and is not used yet, by subject
+	now  map[string]*look // readings that are under way, by subject
+	seen map[string]*look // finished readings that are not used yet, by subject
 }
 
 // A look is one reading.
 type look struct {
-	of     any // what the reading depends on
+	of     any // value that the reading depends on
 	found  any
 	cancel context.CancelFunc
 }

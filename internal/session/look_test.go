@@ -22,7 +22,7 @@ import (
 // slowLook is a tool whose permission request takes as long as the test wants.
 type slowLook struct {
 	looks chan tool.Call // gets each call that is looked at
-	found chan error     // what the look finds
+	found chan error     // results of the looks
 	runs  int
 
 	cancelled atomic.Int32 // number of looks that nobody needed any more

@@ -53,7 +53,7 @@ func TestAProviderOfANewerVersionIsKeptAndAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, model := range []string{"m", "n"} {
-		b.Restart() // what is known comes from the log
+		b.Restart() // everything that the new host knows comes from the log
 		v := b.Resume("s", session.Resume{}, &session.Client{})
 		if err := b.Host.SetModel(t.Context(), "s", session.Choice{Model: model}); err != nil {
 			t.Fatal(err)

@@ -20,8 +20,8 @@ import (
 // as one that knows what was asked.
 type requestChecker struct {
 	mu     sync.Mutex
-	limits map[string]window.Limits // by model
-	newest string                   // what was asked last; it has to be in every request
+	limits map[string]window.Limits // limits by model
+	newest string                   // text of the last input; it has to be in every request
 	found  []string
 
 	requests, summaries, largest int
@@ -154,7 +154,7 @@ type loggedMessage struct {
 	at      event.Seq
 	role    model.Role
 	text    string
-	callID  string // of what a call gave
+	callID  string // id of the call whose result it is
 	missing bool   // it has given nothing
 }
 

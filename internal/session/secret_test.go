@@ -157,7 +157,7 @@ func newGateways(t testing.TB, store eventlog.Store) (*endpointModels, *sessiont
 func TestAResumeWithAnotherProviderSendsItOnlyItsOwnKey(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec session.Spec
-		want receivedRequest // what http://b is told
+		want receivedRequest // request that http://b receives
 	}{
 		"another provider":         {at("http://b", "key of http://b"), receivedRequest{"http://b", "key of http://b", ""}},
 		"no key":                   {session.Spec{Config: at("http://b", "").Config}, receivedRequest{"http://b", "", ""}},

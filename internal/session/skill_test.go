@@ -57,7 +57,7 @@ func TestASkillIsToldOnceAlsoAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, want := range map[event.SessionID]int{"s": 1, fork: 2} {
-		if id == fork { // once more, after what it shares with the other
+		if id == fork { // the fork invokes it once more, after the part that it shares with the other
 			runTurn(b, id, `Use skill with {"skill":"dance"}, then reply with the result`)
 		}
 		b.Restart()

@@ -239,7 +239,7 @@ func (m *longSession) judge(t testing.TB, way []soakPart) {
 		}
 	}
 	first, last := way[0], way[len(way)-1]
-	const slack = 4 << 20 // what a window, a cache of the store and the runtime may differ by
+	const slack = 4 << 20 // allowance for differences of a window, of a cache of the store and of the runtime
 	if last.heap > first.heap*3/2+slack {
 		t.Errorf("%d bytes are held at the end, %d after the first part", last.heap, first.heap)
 	}

@@ -23,7 +23,7 @@ import (
 // those that an engine has to attend to.
 type watchedStore struct {
 	eventlog.Store
-	pause time.Duration // how long each reading takes
+	pause time.Duration // time that each reading takes
 
 	events atomic.Int64 // number of events that were read
 

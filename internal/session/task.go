@@ -220,7 +220,7 @@ func (h *Host) hasStopped(k taskKey) bool {
 	h.tasking.Lock()
 	defer h.tasking.Unlock()
 	select {
-	case <-h.tasking.stopping[k]: // of one that is not there nothing comes
+	case <-h.tasking.stopping[k]: // the channel of a task that is not there is nil and never ready
 		return true
 	default:
 		return false

@@ -346,7 +346,7 @@ func verifyStore(ctx context.Context, path string, progress func(done, total int
 		err := c.Verify(ctx, id)
 		damage, isDamage := errors.AsType[*eventlog.Damage](err)
 		switch {
-		case errors.Is(err, eventlog.ErrNotFound): // deleted, and named by a damaged index
+		case errors.Is(err, eventlog.ErrNotFound): // a damaged index names a session that was deleted
 			continue
 		case isDamage:
 			damaged = append(damaged, damage)

@@ -118,7 +118,7 @@ func TestACancelledWaitLeavesNoLockBehind(t *testing.T) {
 		}
 	}
 	first.Close()
-	for range 3 { // whether the old wait serves it or not
+	for range 3 { // the old wait may or may not serve it
 		lock, err := f.WaitLock(t.Context())
 		if err != nil {
 			t.Fatal(err)

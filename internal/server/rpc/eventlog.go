@@ -77,8 +77,8 @@ type reading struct {
 	max   int
 	wait  time.Duration
 	types []event.Type // all if nil
-	brief bool         // only what is not ephemeral
-	none  bool         // of agents that there are none of
+	brief bool         // true if ephemeral events are left out
+	none  bool         // true if events of agents are asked for, of which there are none
 }
 
 func (c *conn) reading(p api.LogReadParams) (reading, error) {

@@ -176,7 +176,7 @@ func TestASessionThatTheClientHasLeftIsGoneForIt(t *testing.T) {
 			t.Errorf("%s: %v", method, fault)
 		}
 	}
-	p.must(api.SessionDestroy, object{"sessionId": "s"}, nil) // again does no harm
+	p.must(api.SessionDestroy, object{"sessionId": "s"}, nil) // a second call does no harm
 	p.must(api.Status, object{"sessionId": "s"}, nil)         // our own methods need nobody there
 	r.open(api.SessionResume, nil)
 	p.must(api.SessionGetMessages, object{"sessionId": "s"}, nil) // somebody is there
@@ -250,7 +250,7 @@ func TestAFormOfARelayOutlivesItsConnection(t *testing.T) {
 	if err := <-done; err != nil || filled.Action != "accept" || !won.Success {
 		t.Errorf("filled %+v, %v, %+v", filled, err, won)
 	}
-	again.must(api.UIElicitation, ask, &filled) // also when it is over
+	again.must(api.UIElicitation, ask, &filled) // the outcome can be had after the end, too
 	if filled.Action != "accept" {
 		t.Errorf("asked a third time: %+v", filled)
 	}
@@ -616,7 +616,7 @@ func TestReadingTheEventLogWaits(t *testing.T) {
 	other := p
 	var got api.LogReadResult
 	done := p.later(api.EventLogRead, object{"sessionId": "s", "cursor": tail.Cursor, "waitMs": 30000, "types": []event.Type{event.TitleChanged}}, &got)
-	for i := 0; ; i++ { // until the reader waits
+	for i := 0; ; i++ { // the loop ends when the reader waits
 		other.must(api.NameSet, object{"sessionId": "s", "name": strings.Repeat("x", i+1)}, nil)
 		select {
 		case err := <-done:

@@ -42,7 +42,7 @@ type upstream struct {
 	mu       sync.Mutex
 	requests []api.RequestStartParams
 	bodies   map[string]string
-	tokens   []string // what was asked for
+	tokens   []string // tokens that were asked for
 	reply    func(u *upstream, id string)
 	token    func(provider string, n int) (string, error)
 	cancels  chan api.RequestChunkParams

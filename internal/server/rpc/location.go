@@ -176,7 +176,7 @@ func (c *conn) trustFolder(ctx context.Context, p api.PathParams) (api.Success, 
 		return api.Success{}, err
 	}
 	dir = followed(dir)
-	if c.server.opts.Trust != nil { // so that the configuration of the folder applies, too
+	if c.server.opts.Trust != nil { // the configuration of the folder shall apply, too
 		if err := c.server.opts.Trust.TrustNow(dir); err != nil {
 			return api.Success{}, said("path %s: %v", p.Path, err)
 		}

@@ -176,7 +176,7 @@ func (c *conn) size(ctx context.Context, id event.SessionID) (int64, error) {
 	for e, err := range c.server.host.Log.Events(ctx, id, 0) {
 		var damage *eventlog.Damage
 		if errors.As(err, &damage) {
-			break // what is behind it cannot be counted
+			break // events after the damage cannot be counted
 		}
 		if err != nil {
 			return 0, err

@@ -64,7 +64,7 @@ func (p *peer) allowEverything() {
 func TestManagedSettingsOnlyRestrict(t *testing.T) {
 	for name, test := range map[string]struct {
 		permissions   object
-		before, after string // what becomes of a call before and after everything was allowed
+		before, after string // fate of a call before and after everything was allowed
 	}{
 		"nothing":                 {object{}, "asked", "made"},
 		"deny":                    {object{"deny": []string{"act"}}, "denied", "denied"},
@@ -75,7 +75,7 @@ func TestManagedSettingsOnlyRestrict(t *testing.T) {
 		"allow others only":       {object{"allow": []string{"Read(**)"}}, "asked", "asked"},
 		"allow nothing":           {object{"allow": []string{}}, "asked", "asked"},
 		"deny wins over allow":    {object{"allow": []string{"act"}, "deny": []string{"act"}}, "denied", "denied"},
-		"no bypass":               {object{"disableBypassPermissionsMode": "disable"}, "asked", "made"}, // by a rule, and not by the mode
+		"no bypass":               {object{"disableBypassPermissionsMode": "disable"}, "asked", "made"}, // a rule allows it, not the mode
 		"no bypass in the future": {object{"disableBypassPermissionsMode": "some-new-mode", "ask": []string{"act"}}, "asked", "asked"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestManagedSettingsOnlyRestrict(t *testing.T) {
 				t.Errorf("with everything allowed the call is %s, want %s", got, test.after)
 			}
 			p.must(api.SessionDestroy, object{"sessionId": "s"}, nil)
-			again := r.open(api.SessionResume, object{"requestPermission": true, "tools": []object{{"name": "act"}}}) // without settings
+			again := r.open(api.SessionResume, object{"requestPermission": true, "tools": []object{{"name": "act"}}}) // the client gives no settings
 			if got := again.fate(); got != test.after {
 				t.Errorf("after a resume the call is %s, want %s", got, test.after)
 			}

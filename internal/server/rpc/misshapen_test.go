@@ -17,7 +17,7 @@ func TestAMisshapenEventIsShownMendedEverywhere(t *testing.T) {
 	p := r.open(api.SessionCreate, object{"tools": []object{{"name": "act", "skipPermission": true}}})
 	result := object{"textResultForLlm": "done", "resultType": "success", "contents": []object{{"type": "terminal"}}}
 	p.must(api.AnswerTool, object{"sessionId": "s", "requestId": p.calling(t), "result": result}, nil)
-	p.await(event.SessionIdle) // what is shown live is checked as it comes
+	p.await(event.SessionIdle) // live events are checked when they arrive
 
 	var all struct{ Events []json.RawMessage }
 	var log api.LogReadResult

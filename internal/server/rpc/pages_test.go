@@ -82,7 +82,7 @@ func remark(i int) event.Payload { return event.SessionInfoData{Message: fmt.Spr
 func TestPagesReadEachEventOnce(t *testing.T) {
 	const n, most = 3000, 50
 	for name, test := range map[string]struct {
-		times int64 // how often an event may be read
+		times int64 // number of times that an event may be read
 		next  func(p *peer, cursor string) (events int, next string, more bool)
 	}{
 		"stored": {1, func(p *peer, cursor string) (int, string, bool) {

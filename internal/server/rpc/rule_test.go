@@ -64,7 +64,7 @@ func TestAlwaysHoldsEverywhereUntilItIsRevoked(t *testing.T) {
 		t.Error("the session asks again")
 	}
 	elsewhere.must(api.SessionDelete, object{"sessionId": "s"}, nil)
-	q := r.open(api.SessionCreate, acting) // in another folder
+	q := r.open(api.SessionCreate, acting) // this session has another folder
 	if q.asks(t) {
 		t.Error("a session elsewhere asks")
 	}

@@ -39,7 +39,7 @@ type Options struct {
 	Log       *slog.Logger                    // discarded if nil
 	Models    Models                          // lister of models for models.list; nothing is listed if nil
 	Tasks     Tasks                           // nil if there are no commands
-	Shell     Shell                           // so is this
+	Shell     Shell                           // nil if there are no commands
 	Memory    Memory                          // nil if nothing is remembered
 	Workspace func(id event.SessionID) string // the folder of a session's files
 
@@ -215,7 +215,7 @@ func Admit(token string) func(jsonrpc.Message) *jsonrpc.Error {
 			return jsonrpc.Errorf(api.CodeAuthenticationRequired, "AUTHENTICATION_REQUIRED")
 		}
 		var p api.ConnectParams
-		_ = json.Unmarshal(m.Params, &p) // what cannot be read has no token
+		_ = json.Unmarshal(m.Params, &p) // parameters that cannot be read have no token
 		if token != "" && subtle.ConstantTimeCompare([]byte(p.Token), []byte(token)) != 1 {
 			return jsonrpc.Errorf(api.CodeAuthenticationFailed, "AUTHENTICATION_FAILED")
 		}

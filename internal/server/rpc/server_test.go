@@ -54,7 +54,7 @@ type peer struct {
 	hints  chan api.LifecycleParams
 	answer func(api.UserInputParams) (api.UserInputResult, error)
 	serve  func(method string, params json.RawMessage) (any, error) // any other request; none if nil
-	exits  chan json.RawMessage                                     // how commands of its own have ended
+	exits  chan json.RawMessage                                     // exit notifications of commands that the client has started
 }
 
 // dial connects a client over TCP, without the handshake.
@@ -130,7 +130,7 @@ func (p *peer) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 		p.exits <- req.Params
 		return nil, nil
 	}
-	if p.serve != nil && req.ID != nil { // what is only told needs no answer
+	if p.serve != nil && req.ID != nil { // a notification needs no answer
 		return p.serve(req.Method, req.Params)
 	}
 	return nil, jsonrpc.MethodNotFound(req.Method)
@@ -367,7 +367,7 @@ func TestAClientIsToldOfATurnThatItSeesOnlyWhenItIsOver(t *testing.T) {
 		"attached": {attached, []string{session.Created, session.Updated}},
 		"other":    {other, []string{session.Created, session.Updated, session.Updated}},
 	} {
-		test.p.must(api.Ping, nil, nil) // what came before its answer is here
+		test.p.must(api.Ping, nil, nil) // notifications that came before its answer are here
 		var told []string
 		for len(test.p.hints) > 0 {
 			h := <-test.p.hints

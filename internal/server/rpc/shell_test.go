@@ -76,6 +76,6 @@ func TestACommandOfAClientIsRunAndItsEndIsTold(t *testing.T) {
 		}
 	}
 	if fault := newTestServer(t).open(api.SessionCreate, nil).refused(api.ShellExec, object{"sessionId": "s", "command": "x"}); fault.Code != jsonrpc.CodeMethodNotFound {
-		t.Error(fault) // where there are no commands
+		t.Error(fault) // a server without commands lacks the method
 	}
 }

@@ -91,7 +91,7 @@ func TestSkillsCanBeTurnedOffAndOn(t *testing.T) {
 	var faults api.SkillFaults
 	p.must(api.SkillsReload, object{"sessionId": "s"}, &faults)
 	d := data[event.SkillsChangedData](t, p.await(event.SkillsChanged))
-	for len(d.Skills) < 2 { // what the turns have told
+	for len(d.Skills) < 2 { // the earlier events are those of the turns
 		d = data[event.SkillsChangedData](t, p.await(event.SkillsChanged))
 	}
 	if state() != "dance off, sing on" || len(faults.Errors) > 0 {

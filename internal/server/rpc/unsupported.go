@@ -17,7 +17,7 @@ var truths = map[string]string{
 	"account.getQuota":                                       `{"quotaSnapshots":{}}`,
 	"extensions.discover":                                    `{"extensions":[],"mode":"disabled"}`,
 	"managedSettings.read":                                   `{}`,
-	"plugins.builtin.set":                                    `null`, // sent by clients that bring plugins along whether or not they are of use
+	"plugins.builtin.set":                                    `null`, // clients that bring plugins along send this whether or not it is of use
 	"plugins.list":                                           `{"plugins":[]}`,
 	"plugins.marketplaces.list":                              `{"marketplaces":[]}`,
 	"plugins.updateAll":                                      `{"results":[]}`,

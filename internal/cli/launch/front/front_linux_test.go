@@ -98,7 +98,7 @@ func program(args []string) int {
 		os.Stdout.Close()
 		_, err = syscall.Write(fd, []byte{42})
 		must(err)
-		_, err = syscall.Read(fd, b) // until the launcher has ended
+		_, err = syscall.Read(fd, b) // the reading ends when the launcher has ended
 		must(err)
 	}
 	return 0
