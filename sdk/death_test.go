@@ -73,13 +73,13 @@ func (p *program) leave() {
 // A job is work that is left pending by one program and finished by another.
 type job struct {
 	name   string
-	far    bool // only for a model outside of the program
+	far    bool // true if the model has to be outside of the program
 	prompt string
-	part   func(h *home) part        // of the first program, which leaves the work open
+	part   func(h *home) part        // part that the first program plays, which leaves the work open
 	begin  func(h *home, s *session) // waits until it is pending
-	next   func(h *home) part        // of the second program
+	next   func(h *home) part        // part that the second program plays
 	finish func(h *home, s *session) // answers what is open
-	want   string                    // how the last words end
+	want   string                    // end of the last message
 }
 
 // check looks at the last words.

@@ -31,7 +31,7 @@ type home struct {
 	model mind
 
 	person *person  // the one who is asked
-	feed   *os.File // what a command reads that runs
+	feed   *os.File // standard input of a running command
 }
 
 func newHome(t *testing.T, m mind) *home {

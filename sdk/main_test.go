@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	_ "github.com/abide-run/abide/internal/cli" // so that a change of the program is a change of its tests, and they run again
+	_ "github.com/abide-run/abide/internal/cli" // with this import a change of the program is a change of its tests, and they run again
 )
 
 // abide is the path of the program under test.

@@ -51,7 +51,7 @@ type node struct {
 	home *home
 	out  *bufio.Reader
 	said bytes.Buffer
-	kill func() // and wait
+	kill func() // kills the process and waits for its end
 }
 
 func (h *home) node(dir string, args ...string) *node {

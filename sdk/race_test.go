@@ -13,7 +13,7 @@ import (
 type race struct {
 	name   string
 	prompt string
-	part   func(h *home) part // of both programs, who leave it open
+	part   func(h *home) part // part that both programs play; they leave the work open
 	asked  func(s *session) (request string)
 	// answer gives the answer of one of the two, and tells whether that counts.
 	answer func(s *session, request, who string) (bool, error)

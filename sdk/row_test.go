@@ -438,7 +438,7 @@ func TestALeavingProgramIsNoAnswer(t *testing.T) {
 		asked.await(1)
 		h.must(s1.Disconnect())
 		close(gone)
-		for range 5 { // what it says has arrived by then
+		for range 5 { // everything that it sent has arrived after these answers
 			_, err := p.Ping(h.ctx, "")
 			h.must(err)
 		}

@@ -25,7 +25,7 @@ type talker struct {
 	enough func(turns int) bool // reports whether so many answered turns will do
 
 	handed *tally       // every result that its tools have ever given; no two are the same
-	serial atomic.Int64 // of the last of them
+	serial atomic.Int64 // number of the last of them
 }
 
 // An exchange is a prompt, and what the answer should look like.
@@ -189,7 +189,7 @@ func (k *talker) judge(l *ledger) (faults []string) {
 	i := 0
 	for n, prompt := range l.prompts {
 		if prompt != k.say(i).prompt && n > 0 {
-			i++ // else a life that was killed had said it, and the next one could not know
+			i++ // otherwise a killed client had said it, and the next one could not know
 		}
 		if want := k.say(i); prompt != want.prompt || !regexp.MustCompile(want.answer).MatchString(l.answers[n]) {
 			faults = append(faults, fmt.Sprintf("prompt %d is %q and was answered %q, want %q", n, prompt, l.answers[n], want))

@@ -52,9 +52,9 @@ func (h *home) status(id string) api.StatusResult {
 // A ledger is what the log says of a session that is at rest.
 type ledger struct {
 	kinds   map[event.Type]int
-	results map[string][]event.ToolCompleteData // by call
-	names   map[string]string                   // of the tools, by call
-	prompts []string                            // what was said, in order
+	results map[string][]event.ToolCompleteData // results by call
+	names   map[string]string                   // names of the tools by call
+	prompts []string                            // prompts in their order
 	answers []string                            // the last words to each prompt
 	wrong   []string
 }
@@ -120,7 +120,7 @@ func (l *ledger) fault(format string, args ...any) {
 type books struct {
 	*ledger
 	open   map[string]bool // questions
-	inputs map[string]int  // how often each was accepted, less how often delivered
+	inputs map[string]int  // for each input, how often it was accepted less how often it was delivered
 }
 
 func (b *books) take(e event.Event) error {

@@ -298,7 +298,7 @@ func TestASecondCtrlCLeavesAtOnce(t *testing.T) {
 	if code := x.awaitExit(p); code != 130 {
 		t.Errorf("exit code %d, want 130", code)
 	}
-	if _, err := io.ReadAll(alive); err != nil { // until no process has it open
+	if _, err := io.ReadAll(alive); err != nil { // the reading ends when no process has it open
 		t.Error(err)
 	}
 }
@@ -510,7 +510,7 @@ func TestAStopOfASessionAtRestHolds(t *testing.T) {
 					d.output(d.dir, "stop", id)
 					task := d.taskOf()
 					must(t, os.WriteFile(filepath.Join(d.dir, "go"), nil, 0o600))
-					d.output(d.dir, "logs", "-f", task) // until it has ended
+					d.output(d.dir, "logs", "-f", task) // the command logs returns when the task has ended
 				}
 				if serves {
 					d.awaitReport(id)

@@ -252,7 +252,7 @@ type callRecord struct {
 type callReader struct {
 	*checker
 	calls     map[string]*callRecord
-	questions map[string]*callRecord // by request id
+	questions map[string]*callRecord // calls by the request id of their question
 }
 
 // callRecords returns the records of all calls, by id.

@@ -21,10 +21,10 @@ type moment int
 
 const (
 	atOnce  moment = iota // it has no gate
-	down                  // at a time without an engine
-	upAgain               // at a time with the next engine
+	down                  // it goes on at a time without an engine
+	upAgain               // it goes on at a time with the next engine
 	spoken                // after the model has written to its input
-	stopped               // never: it has to be stopped
+	stopped               // it never goes on: it has to be stopped
 )
 
 // A command is one of many that run when the engine is killed.

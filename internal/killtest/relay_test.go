@@ -22,13 +22,13 @@ type processGroup struct {
 	instructions instructions
 
 	mu                 sync.Mutex
-	processes          map[int]*process // by pid, while they live
+	processes          map[int]*process // living processes by pid
 	idle               map[int]bool     // by pid: it has no client
 	nextPause          func() int       // number of events between two kills
 	due                int              // events until the next one
 	killsLeft          int              // kills to come
-	kills              int              // of engines
-	killsWithoutClient int              // of those that had no client of their own
+	kills              int              // number of engines that were killed
+	killsWithoutClient int              // number of those that had no client of their own
 }
 
 // newProcessGroup makes a group whose engine will be killed a number of times.

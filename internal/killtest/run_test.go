@@ -39,7 +39,7 @@ type outcome struct {
 	verify   api.VerifyResult
 	index    api.SessionInfo
 	effects  []effect
-	writes   []report // of the last victim
+	writes   []report // reports of the last victim
 	history  []string // the history of the last request, where it can be seen
 }
 
@@ -141,7 +141,7 @@ func (r *run) audit() {
 		r.t.Errorf("the auditor finds %s broken: %s, session %q, event %d: %s", f.Invariant, f.Rule, f.Session, f.Seq, f.Text)
 	}
 	for _, d := range report.Unknown {
-		if d.Invariant == "I2" || d.Invariant == "I9" { // what allowed a call, and whether it may be repeated, is recorded
+		if d.Invariant == "I2" || d.Invariant == "I9" { // the log records what allowed a call, and whether it may be repeated
 			r.t.Errorf("the auditor cannot decide %s: %s, session %q, event %d: %s", d.Invariant, d.Rule, d.Session, d.Seq, d.Text)
 		}
 	}

@@ -174,7 +174,7 @@ func (r *stopRun) stopAndKill(events int, k kill) (acknowledged bool) {
 	if err == nil {
 		err = r.recorder.waitUntil(r.ctx, c.rpc.Done(), func() bool { return r.recorder.countShown(first) >= events })
 	}
-	lines := 2 // that the command writes until it has a signal
+	lines := 2 // number of lines that the command writes until it has a signal
 	if events == working && err == nil {
 		err, lines = r.awaitWork(c), 1
 	}

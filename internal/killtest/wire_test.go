@@ -218,7 +218,7 @@ func thoughts(body []byte) []json.RawMessage {
 	items := req.Input
 	for _, m := range req.Messages {
 		var blocks []json.RawMessage
-		_ = json.Unmarshal(m.Content, &blocks) // or it is a text
+		_ = json.Unmarshal(m.Content, &blocks) // a content that is a text has no blocks
 		items = append(items, blocks...)
 	}
 	return slices.DeleteFunc(items, func(raw json.RawMessage) bool {

@@ -294,7 +294,7 @@ func writeTasks(p *program) {
 	p.open("told", offline.Name, all)
 	p.say("told", fmt.Sprintf(untilThere, "one"))
 	p.write("work/one", "")
-	p.until("told", event.SessionIdle, 2) // after the turn of the notification
+	p.until("told", event.SessionIdle, 2) // the turn of the notification is over
 	p.say("told", "Reply with exactly: HEARD")
 
 	with := p.skill()
@@ -479,7 +479,7 @@ func writeFolder(t *testing.T, name string, play scenario) {
 	p := startProgram(t, *writeWith, fixtureDir)
 	play(p)
 	pack(t, fixtureDir, filepath.Join("testdata", name+".tar.gz"))
-	if err := os.RemoveAll(fixtureDir); err != nil { // also ends a command that outlived the program
+	if err := os.RemoveAll(fixtureDir); err != nil { // this also ends a command that outlived the program
 		t.Fatal(err)
 	}
 }

@@ -24,7 +24,7 @@ import (
 // An engine is abide in this process, without a protocol. It does for a turn what
 // that of the program does.
 type engine struct {
-	path   string // of its store
+	path   string // path of its store
 	config event.SessionConfiguredData
 	opts   host.Options
 	n      atomic.Int64
