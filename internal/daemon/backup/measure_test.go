@@ -16,8 +16,8 @@ import (
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 )
 
-// TestMeasureLargeFolders measures a backup, a restore, and the deletion of half of the
-// sessions, for as many sessions as the variable ABIDE_MEASURE_SESSIONS says.
+// TestMeasureLargeFolders measures a backup and a restore, for as many sessions as the
+// variable ABIDE_MEASURE_SESSIONS says.
 func TestMeasureLargeFolders(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("ABIDE_MEASURE_SESSIONS"))
 	if err != nil {
@@ -41,38 +41,7 @@ func TestMeasureLargeFolders(t *testing.T) {
 			t.Fatalf("restored %+v, %v", r, err)
 		}
 	})
-	logSize(t, s.Store, "before the deletion")
-	measure(t, "delete the older half", func() {
-		inParallel(n/2, func(i int) { must(t, store.Delete(t.Context(), sessionID(i))) })
-	})
-	measure(t, "append while the file gets smaller", func() { createSession(t, store, n) })
-	measure(t, "until the file is small", func() { awaitSmall(t, s.Store) })
-	logSize(t, s.Store, "after the deletion")
-	measure(t, "delete every second of the others", func() {
-		inParallel(n/4, func(i int) { must(t, store.Delete(t.Context(), sessionID(n/2+2*i))) })
-	})
-	measure(t, "until the file is small", func() { awaitSmall(t, s.Store) })
-	logSize(t, s.Store, "after that")
-	measure(t, "compact", func() { must(t, store.Compact(t.Context())) })
-	logSize(t, s.Store, "after it was compacted")
 	must(t, store.Close())
-}
-
-// awaitSmall waits until only a few pages of a store are free.
-func awaitSmall(t *testing.T, path string) {
-	for {
-		space, err := sqlite.Inspect(t.Context(), path)
-		must(t, err)
-		if space.Free <= 8<<20 {
-			return
-		}
-		time.Sleep(100 * time.Millisecond) // a measurement, and no test
-	}
-}
-
-func logSize(t *testing.T, path, when string) {
-	t.Helper()
-	t.Logf("%s the file has %d MiB, its write-ahead log %d MiB", when, sizeOf(t, path)>>20, sizeOf(t, path+"-wal")>>20)
 }
 
 func measure(t *testing.T, what string, f func()) {
@@ -113,11 +82,4 @@ func createSession(t *testing.T, store *sqlite.Store, i int) {
 	if err != nil {
 		t.Error(err)
 	}
-}
-
-func sizeOf(t *testing.T, path string) int64 {
-	t.Helper()
-	info, err := os.Stat(path)
-	must(t, err)
-	return info.Size()
 }

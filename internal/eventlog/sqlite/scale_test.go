@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -30,21 +31,11 @@ func measureSessions(t *testing.T, n int) {
 		t.Fatal(err)
 	}
 	s.search.touched.closed = true // the index is filled by the first search
-	var writers sync.WaitGroup
-	for w := range 64 {
-		writers.Go(func() {
-			for i := w; i < n; i += 64 {
-				text := fmt.Sprintf("common%d words of session number%d about %s", i%10, i, strings.Repeat("this and that ", 10))
-				speak(t, s, event.SessionID(fmt.Sprintf("%08d-session", i)), text, text)
-			}
-		})
-	}
-	writers.Wait()
-	measure := func(what string, f func()) {
-		began := time.Now()
-		f()
-		t.Logf("%7d sessions  %-40s %v", n, what, time.Since(began).Round(10*time.Microsecond))
-	}
+	inParallel(n, func(i int) {
+		text := fmt.Sprintf("common%d words of session number%d about %s", i%10, i, strings.Repeat("this and that ", 10))
+		speak(t, s, measuredID(i), text, text)
+	})
+	measure := func(what string, f func()) { measureTime(t, n, what, f) }
 	s = openAgain(t, s)
 	page := func(q eventlog.Query, want int) (last eventlog.Session) {
 		got := 0
@@ -73,7 +64,7 @@ func measureSessions(t *testing.T, n int) {
 	measure("search, hit in a tenth of all", func() { found(t, s, "common5") })
 	measure("search, hit in all", func() { found(t, s, "words") })
 	measure("delete one", func() {
-		if err := s.Delete(t.Context(), "00000500-session"); err != nil {
+		if err := s.Delete(t.Context(), measuredID(500)); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -83,4 +74,69 @@ func measureSessions(t *testing.T, n int) {
 		}
 	}
 	s.Close()
+}
+
+// TestMeasureDeletions measures the deletion of half of the sessions of a store, and of
+// half of the others, and how its file gets smaller, for as many sessions as the variable
+// ABIDE_MEASURE_SESSIONS says.
+func TestMeasureDeletions(t *testing.T) {
+	n, err := strconv.Atoi(os.Getenv("ABIDE_MEASURE_SESSIONS"))
+	if err != nil {
+		t.Skip("skipped: set ABIDE_MEASURE_SESSIONS to a number of sessions, such as 100000")
+	}
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "abide.db"), Options{Sync: eventlog.Normal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	measure := func(what string, f func()) {
+		measureTime(t, n, what, f)
+		t.Logf("the file has %d MiB, its write-ahead log %d MiB", sizeOf(t, s.path)>>20, sizeOf(t, s.path+"-wal")>>20)
+	}
+	remove := func(i int) {
+		if err := s.Delete(t.Context(), measuredID(i)); err != nil {
+			t.Error(err)
+		}
+	}
+	measure("create", func() { inParallel(n, func(i int) { speakTurn(t, s, i) }) })
+	measure("delete the older half", func() { inParallel(n/2, remove) })
+	measure("append while the file gets smaller", func() { speakTurn(t, s, n) })
+	measure("until the file is small", s.upkeep.wait)
+	measure("delete every second of the others", func() { inParallel(n/4, func(i int) { remove(n/2 + 2*i) }) })
+	measure("until the file is small", s.upkeep.wait)
+	measure("compact", func() {
+		if err := s.Compact(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	s.Close()
+}
+
+// speakTurn makes a session with one turn of seven events, about 3 kB, in two appends.
+func speakTurn(t *testing.T, s *Store, i int) {
+	text := strings.Repeat("word ", 50)
+	speak(t, s, measuredID(i), text, text, text)
+	speak(t, s, measuredID(i), text, text, text, text)
+}
+
+func measuredID(i int) event.SessionID { return event.SessionID(fmt.Sprintf("%08d-session", i)) }
+
+// measureTime prints how long f takes.
+func measureTime(t *testing.T, sessions int, what string, f func()) {
+	t.Helper()
+	began := time.Now()
+	f()
+	t.Logf("%7d sessions  %-40s %v", sessions, what, time.Since(began).Round(10*time.Microsecond))
+}
+
+// inParallel calls f with the numbers below n, 64 at a time.
+func inParallel(n int, f func(i int)) {
+	var all sync.WaitGroup
+	for w := range 64 {
+		all.Go(func() {
+			for i := w; i < n; i += 64 {
+				f(i)
+			}
+		})
+	}
+	all.Wait()
 }
