@@ -16,6 +16,20 @@ import (
 
 func ignoreProgress(int64, int64) {}
 
+// copyOneSession copies a store with one session, and returns the path of the copy, whose
+// chain was verified.
+func copyOneSession(t *testing.T, path string) (to string) {
+	t.Helper()
+	to = filepath.Join(t.TempDir(), "copy")
+	if err := Copy(t.Context(), path, to, ignoreProgress); err != nil {
+		t.Fatal(err)
+	}
+	if n := verifyCopy(t, to); n != 1 {
+		t.Errorf("the copy has %d sessions", n)
+	}
+	return to
+}
+
 // verifyCopy returns the number of sessions of a copy, after their chains were verified.
 func verifyCopy(t *testing.T, path string) int {
 	t.Helper()
@@ -92,13 +106,7 @@ func TestACopyOfAClosedStoreLeavesNothingBesideIt(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	to := filepath.Join(t.TempDir(), "copy")
-	if err := Copy(t.Context(), path, to, ignoreProgress); err != nil {
-		t.Fatal(err)
-	}
-	if n := verifyCopy(t, to); n != 1 {
-		t.Errorf("the copy has %d sessions", n)
-	}
+	copyOneSession(t, path)
 	files, err := os.ReadDir(dir)
 	if err != nil || len(files) != 1 {
 		t.Errorf("files = %v, %v", files, err)
@@ -193,13 +201,7 @@ func TestAStoreOfAnOlderVersionIsCopiedAndVerifiedAsItIs(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	to := filepath.Join(t.TempDir(), "copy")
-	if err := Copy(t.Context(), path, to, ignoreProgress); err != nil {
-		t.Fatal(err)
-	}
-	if n := verifyCopy(t, to); n != 1 {
-		t.Errorf("the copy has %d sessions", n)
-	}
+	to := copyOneSession(t, path)
 	src, err := openSource(t.Context(), to)
 	if err != nil {
 		t.Fatal(err)

@@ -590,18 +590,18 @@ func badPaths(t *testing.T, p *Fixture) {
 	}
 }
 
-func race(t *testing.T, p *Fixture) {
-	p.put(t, "out/f", "outside")
-	p.put(t, "root/d/f", "inside")
-	must(t, os.Symlink(p.at("out"), p.at("root/link")))
+// swapWithLink lets the folder d and the link beside it, both in dir, take each other's
+// place all the time, until stop is called.
+func (p *Fixture) swapWithLink(dir string) (stop func()) {
+	at := func(name string) string { return p.at(filepath.Join(dir, name)) }
 	done := make(chan struct{})
 	var swapper sync.WaitGroup
-	swapper.Go(func() { // d is the folder and the link in turn
+	swapper.Go(func() {
 		for {
-			_ = os.Rename(p.at("root/d"), p.at("root/was"))
-			_ = os.Rename(p.at("root/link"), p.at("root/d"))
-			_ = os.Rename(p.at("root/d"), p.at("root/link"))
-			_ = os.Rename(p.at("root/was"), p.at("root/d"))
+			_ = os.Rename(at("d"), at("was"))
+			_ = os.Rename(at("link"), at("d"))
+			_ = os.Rename(at("d"), at("link"))
+			_ = os.Rename(at("was"), at("d"))
 			select {
 			case <-done:
 				return
@@ -609,6 +609,15 @@ func race(t *testing.T, p *Fixture) {
 			}
 		}
 	})
+	return sync.OnceFunc(func() { close(done); swapper.Wait() })
+}
+
+func race(t *testing.T, p *Fixture) {
+	p.put(t, "out/f", "outside")
+	p.put(t, "root/d/f", "inside")
+	must(t, os.Symlink(p.at("out"), p.at("root/link")))
+	stop := p.swapWithLink("root")
+	defer stop()
 	path := workspace.Below(p.at("root"), "d/f")
 	for i := range 50 {
 		if got, err := p.ReadFile(t.Context(), path); err == nil && string(got) == "outside" {
@@ -620,8 +629,7 @@ func race(t *testing.T, p *Fixture) {
 			_ = p.Mkdir(t.Context(), workspace.Below(p.at("root"), "d/sub/x"))
 		}
 	}
-	close(done)
-	swapper.Wait()
+	stop()
 	p.hasContent(t, "out/f", "outside")
 	if entries, err := os.ReadDir(p.at("out")); len(entries) != 1 || err != nil {
 		t.Errorf("outside there is %v, %v", entries, err)

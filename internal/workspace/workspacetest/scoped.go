@@ -403,28 +403,14 @@ func applyRace(t *testing.T, p *Fixture) {
 	p.put(t, "d/f", "inside")
 	p.put(t, "other/f", "inside") // the rules allow it, but nobody was asked about it
 	must(t, os.Symlink(p.at("other"), p.at("link")))
-	s, done := p.scope(t, "."), make(chan struct{})
-	var swapper sync.WaitGroup
-	swapper.Go(func() { // d is the folder and the link in turn
-		for {
-			_ = os.Rename(p.at("d"), p.at("was"))
-			_ = os.Rename(p.at("link"), p.at("d"))
-			_ = os.Rename(p.at("d"), p.at("link"))
-			_ = os.Rename(p.at("was"), p.at("d"))
-			select {
-			case <-done:
-				return
-			default:
-			}
-		}
-	})
+	s, stop := p.scope(t, "."), p.swapWithLink(".")
+	defer stop()
 	for i := range 60 {
 		_ = p.Apply(t.Context(), s, p.change(t, "d/f", []byte("inside"), []byte("changed")))
 		_ = p.Apply(t.Context(), s, p.change(t, "d/f", []byte("changed"), []byte("inside")))
 		_ = p.Apply(t.Context(), s, p.change(t, fmt.Sprintf("d/%d", i), nil, []byte("new")))
 	}
-	close(done)
-	swapper.Wait()
+	stop()
 	p.hasContent(t, "other/f", "inside")
 	if entries, err := os.ReadDir(p.at("other")); len(entries) != 1 || err != nil {
 		t.Errorf("in the other folder there is %v, %v", entries, err)
