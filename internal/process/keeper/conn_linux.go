@@ -19,6 +19,22 @@ const (
 	maxUnsent  = 1 << 20           // bytes that are buffered for a daemon that does not read
 )
 
+// daemons are the connections of a keeper to daemons, and how it gets more of them.
+type daemons struct {
+	conns    []*conn
+	listener int       // descriptor of the listening socket; -1 if there is none
+	listenAt time.Time // time of the next attempt to listen
+	orphan   bool      // true if the daemon that started this keeper is gone: the next one must be able to connect
+}
+
+// inputs is the standard input of the command, and what daemons have to write to it.
+type inputs struct {
+	stdin   int             // descriptor of the standard input; -1 if there is none
+	waiting []*conn         // connections with an input that is not written yet, in order
+	written map[uint64]bool // hashed keys of the last inputs
+	order   []uint64        // the same keys, the oldest first
+}
+
 // A conn is a connection to a daemon.
 type conn struct {
 	fd       int
@@ -339,15 +355,15 @@ func (k *keeper) queueInput(c *conn, r record.Record) {
 		c.answer(errors.New("closed"))
 	default:
 		c.input = &input{key, []byte(r.Get("data")), r.Flag("close")}
-		k.inputs = append(k.inputs, c)
+		k.waiting = append(k.waiting, c)
 		k.writeInputs()
 	}
 }
 
 // writeInputs writes the queued inputs until the pipe or terminal is full.
 func (k *keeper) writeInputs() {
-	for len(k.inputs) > 0 {
-		c := k.inputs[0]
+	for len(k.waiting) > 0 {
+		c := k.waiting[0]
 		done, err := k.writeInput(c.input)
 		if !done {
 			return
@@ -355,7 +371,7 @@ func (k *keeper) writeInputs() {
 		k.rememberKey(c.input.key)
 		k.noteActivity()
 		c.input = nil
-		k.inputs = k.inputs[1:]
+		k.waiting = k.waiting[1:]
 		c.answer(err)
 	}
 }

@@ -46,7 +46,7 @@ func (k *keeper) wait() {
 	for i := range k.outputs {
 		k.poll(k.outputs[i].fd, sys.PollIn)
 	}
-	if len(k.inputs) > 0 {
+	if len(k.waiting) > 0 {
 		k.poll(k.stdin, sys.PollOut)
 	}
 	for _, c := range k.conns {

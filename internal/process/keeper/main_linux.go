@@ -30,43 +30,27 @@ type keeper struct {
 	restoreOOM func() // restores the OOM score of the keeper after the command was started
 	log        *output.Writer
 
-	pid       int                     // process number of the command
-	pidfd     int                     // pidfd of the command; -1 if there is none or the command has ended
-	start     uint64                  // start time of the command, as in identity.Process
-	running   bool                    // true until the command has ended
-	childless bool                    // true if the keeper has no child process left
-	sent      map[syscall.Signal]bool // signals that the keeper has sent to the command
-	reason    string                  // reason why the command is being stopped; empty if it is not
-	killPause time.Duration           // time until the next round of KILL
-	afterTerm time.Duration           // time between TERM and KILL for a command that was interrupted
-	exit      []byte                  // Exited record that is not in the journal yet
-	free      bool                    // true when the Ended record is in the journal
+	pid       int    // process number of the command
+	pidfd     int    // pidfd of the command; -1 if there is none or the command has ended
+	start     uint64 // start time of the command, as in identity.Process
+	running   bool   // true until the command has ended
+	childless bool   // true if the keeper has no child process left
+	exit      []byte // Exited record that is not in the journal yet
+	free      bool   // true when the Ended record is in the journal
 
-	outputs      [2]source
-	stdin        int             // descriptor of the standard input; -1 if there is none
-	inputs       []*conn         // connections with an input that is not written yet, in order
-	written      map[uint64]bool // hashed keys of the last inputs
-	order        []uint64        // the same keys, the oldest first
-	terminal     int             // descriptor of the terminal; -1 if there is none
-	reading      bool            // true while the command waits for somebody to type
-	midLine      bool            // true if the last line on the terminal is not complete
-	readingPause time.Duration   // pause before the next check whether the command waits
-
-	orphan   bool // true if the daemon that started this keeper is gone: the next one must be able to connect
-	listener int  // descriptor of the listening socket; -1 if there is none
-	conns    []*conn
-	polled   []sys.PollFD
+	outputs [2]source
+	polled  []sys.PollFD
+	daemons
+	inputs
+	typing
+	stopping
 
 	limits struct {
 		until     time.Time
 		memory    int64
 		processes int
 	}
-	termAt         time.Time // time at which a command that was interrupted gets TERM
-	killAt         time.Time // time of the next round of KILL
-	checkLimitsAt  time.Time // time of the next check of memory and processes
-	listenAt       time.Time // time of the next attempt to listen
-	checkReadingAt time.Time // time of the next check whether the command waits for somebody to type
+	checkLimitsAt time.Time // time of the next check of memory and processes
 }
 
 // A source is a descriptor that output comes from.
@@ -84,7 +68,8 @@ func run() int {
 	c, setupErr := setUp()
 	first := newConn(launchFD)
 	for {
-		k := &keeper{common: c, pidfd: -1, stdin: -1, terminal: -1, listener: -1, outputs: [2]source{{fd: -1}, {fd: -1}}}
+		k := &keeper{common: c, pidfd: -1, outputs: [2]source{{fd: -1}, {fd: -1}}}
+		k.stdin, k.terminal, k.listener = -1, -1, -1
 		k.sent, k.written = map[syscall.Signal]bool{}, map[uint64]bool{}
 		if code, again := k.runCommand(first, setupErr); !again {
 			return code

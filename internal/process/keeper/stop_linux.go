@@ -11,6 +11,16 @@ import (
 	"github.com/abide-run/abide/internal/process/sys"
 )
 
+// stopping is how far a keeper has come with ending its command.
+type stopping struct {
+	sent      map[syscall.Signal]bool // signals that the keeper has sent to the command
+	reason    string                  // reason why the command is being stopped; empty if it is not
+	termAt    time.Time               // time at which a command that was interrupted gets TERM
+	afterTerm time.Duration           // time between TERM and KILL for a command that was interrupted
+	killAt    time.Time               // time of the next round of KILL
+	killPause time.Duration           // time until the round after it
+}
+
 func (k *keeper) grace() time.Duration { return time.Duration(k.launch.Int("grace")) }
 
 // stop begins to end the command and all its descendants, with TERM and after the

@@ -19,6 +19,15 @@ const (
 	maxThreads = 64               // number of threads of a process that are checked
 )
 
+// typing is what a keeper knows of the terminal of its command.
+type typing struct {
+	terminal       int           // descriptor of the terminal; -1 if there is none
+	reading        bool          // true while the command waits for somebody to type
+	midLine        bool          // true if the last line on the terminal is not complete
+	readingPause   time.Duration // pause before the next check whether the command waits
+	checkReadingAt time.Time     // time of that check
+}
+
 // noteActivity is called when something was printed or typed. It schedules the check whether
 // a command with a terminal waits for somebody to type.
 func (k *keeper) noteActivity() {
