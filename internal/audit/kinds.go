@@ -105,72 +105,108 @@ var needs = map[string][]string{
 	"session.workspace_file_changed": {"path", "operation"},
 }
 
-// A body has the members of all bodies that rules look at. Members that have
+// A body has the members of all bodies that rules look at, in groups. Members that have
 // different types in different kinds are left as they are.
 type body struct {
-	SessionID     string `json:"sessionId"`
-	Version       int    `json:"version"`
-	InputID       string `json:"inputId"`
-	RequestID     string `json:"requestId"`
-	ToolCallID    string `json:"toolCallId"`
-	InteractionID string `json:"interactionId"`
-	TurnID        string `json:"turnId"`
-	Key           string `json:"key"`
-
-	ToolName     string          `json:"toolName"`
-	Arguments    json.RawMessage `json:"arguments"`
-	ToolRequests []toolRequest   `json:"toolRequests"`
-	Attempt      int             `json:"attempt"`
-	Granted      bool            `json:"granted"`
-	Detaches     bool            `json:"detaches"`
-	Success      bool            `json:"success"`
-	Result       json.RawMessage `json:"result"`
-	Error        json.RawMessage `json:"error"`
-	Content      json.RawMessage `json:"content"`
-	Tools        json.RawMessage `json:"tools"`
-
-	PermissionRequest json.RawMessage `json:"permissionRequest"`
-	Grants            []grant         `json:"grants"`
-	Decision          *decision       `json:"decision"`
-	Replay            string          `json:"replay"`
-
-	From      int64           `json:"from"`
-	To        int64           `json:"to"`
-	Through   int64           `json:"through"`
-	Position  int64           `json:"position"`
-	Hash      string          `json:"hash"`
-	Parent    string          `json:"parentSessionId"`
-	Files     json.RawMessage `json:"files"`
-	KeepQueue bool            `json:"keepQueue"`
-	Hold      bool            `json:"hold"`
-	Aborted   bool            `json:"aborted"`
-	EndsTurn  bool            `json:"endsTurn"`
-	Order     []string        `json:"order"`
-	Count     int64           `json:"eventCount"`
-	Suspended bool            `json:"suspended"`
-
-	Status string `json:"status"`
-	Ended  bool   `json:"ended"`
-	Text   string `json:"text"`
-	Report int64  `json:"report"`
-
-	CompactionID string          `json:"compactionId"`
-	Number       int             `json:"number"`
-	Head         json.RawMessage `json:"head"`
-
-	Name             string                     `json:"name"`
-	WorkingDirectory string                     `json:"workingDirectory"`
-	ClientName       string                     `json:"clientName"`
-	Approve          string                     `json:"approve"`
-	Scope            scopeRules                 `json:"scope"`
-	Permissions      permissionRules            `json:"permissions"`
-	Agent            *agentOf                   `json:"agent"`
-	HookID           string                     `json:"hookInvocationId"`
-	ToolCallIDs      []string                   `json:"toolCallIds"`
-	Outcome          json.RawMessage            `json:"outcome"`
-	HookType         string                     `json:"hookType"`
-	Outputs          map[string]json.RawMessage `json:"outputs"`
+	idMembers
+	callMembers
+	permissionMembers
+	rangeMembers
+	turnMembers
+	taskMembers
+	setupMembers
+	hookMembers
 }
+
+type (
+	// idMembers are the ids that a body refers to.
+	idMembers struct {
+		SessionID     string   `json:"sessionId"`
+		InputID       string   `json:"inputId"`
+		RequestID     string   `json:"requestId"`
+		ToolCallID    string   `json:"toolCallId"`
+		ToolCallIDs   []string `json:"toolCallIds"`
+		InteractionID string   `json:"interactionId"`
+		TurnID        string   `json:"turnId"`
+		CompactionID  string   `json:"compactionId"`
+		HookID        string   `json:"hookInvocationId"`
+		Parent        string   `json:"parentSessionId"`
+		Key           string   `json:"key"`
+	}
+
+	// callMembers are about a call of a tool and its result.
+	callMembers struct {
+		ToolName     string          `json:"toolName"`
+		Arguments    json.RawMessage `json:"arguments"`
+		ToolRequests []toolRequest   `json:"toolRequests"`
+		Attempt      int             `json:"attempt"`
+		Granted      bool            `json:"granted"`
+		Detaches     bool            `json:"detaches"`
+		Success      bool            `json:"success"`
+		Result       json.RawMessage `json:"result"`
+		Error        json.RawMessage `json:"error"`
+		Content      json.RawMessage `json:"content"`
+		Tools        json.RawMessage `json:"tools"`
+	}
+
+	// permissionMembers are about the permission for a call.
+	permissionMembers struct {
+		PermissionRequest json.RawMessage `json:"permissionRequest"`
+		Grants            []grant         `json:"grants"`
+		Decision          *decision       `json:"decision"`
+		Replay            string          `json:"replay"`
+	}
+
+	// rangeMembers are positions in a log, and what was there.
+	rangeMembers struct {
+		From     int64           `json:"from"`
+		To       int64           `json:"to"`
+		Through  int64           `json:"through"`
+		Position int64           `json:"position"`
+		Hash     string          `json:"hash"`
+		Number   int             `json:"number"`
+		Count    int64           `json:"eventCount"`
+		Files    json.RawMessage `json:"files"`
+		Head     json.RawMessage `json:"head"`
+	}
+
+	// turnMembers are about the end of a turn, and the inputs that wait.
+	turnMembers struct {
+		KeepQueue bool     `json:"keepQueue"`
+		Hold      bool     `json:"hold"`
+		Aborted   bool     `json:"aborted"`
+		EndsTurn  bool     `json:"endsTurn"`
+		Order     []string `json:"order"`
+		Suspended bool     `json:"suspended"`
+	}
+
+	// taskMembers are about what a task has reported.
+	taskMembers struct {
+		Status string `json:"status"`
+		Ended  bool   `json:"ended"`
+		Text   string `json:"text"`
+		Report int64  `json:"report"`
+	}
+
+	// setupMembers are about the configuration of a session.
+	setupMembers struct {
+		Version          int             `json:"version"`
+		Name             string          `json:"name"`
+		WorkingDirectory string          `json:"workingDirectory"`
+		ClientName       string          `json:"clientName"`
+		Approve          string          `json:"approve"`
+		Scope            scopeRules      `json:"scope"`
+		Permissions      permissionRules `json:"permissions"`
+		Agent            *agentOf        `json:"agent"`
+	}
+
+	// hookMembers are about what a hook was asked and has said.
+	hookMembers struct {
+		HookType string                     `json:"hookType"`
+		Outcome  json.RawMessage            `json:"outcome"`
+		Outputs  map[string]json.RawMessage `json:"outputs"`
+	}
+)
 
 type (
 	toolRequest struct {
