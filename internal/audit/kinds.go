@@ -1,8 +1,12 @@
 package audit
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"regexp"
+	"strings"
 	"sync"
 
 	"github.com/abide-run/abide/docs"
@@ -244,10 +248,16 @@ type (
 	}
 )
 
-// read decodes a body.
+// read decodes a body. If a member has the wrong type, the error names it as it stands in
+// the body, without its group.
 func read(data []byte) (*body, error) {
 	b := new(body)
 	err := json.Unmarshal(data, b)
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		_, member, _ := strings.Cut(wrong.Field, "Members.")
+		err = fmt.Errorf("%s has the wrong type: %s", cmp.Or(member, "it"), wrong.Value)
+	}
 	return b, err
 }
 

@@ -24,3 +24,20 @@ func TestTheDocumentIsRead(t *testing.T) {
 		t.Errorf("%d kinds are read, want 5: %v", len(got), got)
 	}
 }
+
+func TestTheErrorOfABodyNamesTheMember(t *testing.T) {
+	for data, want := range map[string]string{
+		`{"attempt":"first"}`:           "attempt has the wrong type: string",
+		`{"agent":{"sessionId":[]}}`:    "agent.sessionId has the wrong type: array",
+		`[]`:                            "it has the wrong type: array",
+		`{"attempt":1,"toolCallId":""}`: "",
+	} {
+		got := ""
+		if _, err := read([]byte(data)); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", data, got, want)
+		}
+	}
+}
