@@ -649,3 +649,23 @@ func TestAWorkspaceHasOneIdentityForLife(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A session elsewhere follows the instructions of the project there. Its own folder, with
+// its plan, stays with the engine, and the file tools find it.
+func TestInstructionsAreReadThereAndThePlanIsKeptHere(t *testing.T) {
+	e := newElsewhere(t)
+	must(t, os.WriteFile(filepath.Join(e.there, "src", "AGENTS.md"), []byte("Always answer in Latin.\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(e.dir, "AGENTS.md"), []byte("Always answer in Greek.\n"), 0o644))
+	e.answer("--workspace", "box", "Reply with exactly: SALVE")
+	id := string(e.last())
+	out, err := e.command("sessions", "export", id).Output()
+	must(t, err)
+	if text := string(out); !strings.Contains(text, "in Latin.") || strings.Contains(text, "in Greek.") {
+		t.Errorf("the session was told %s", text)
+	}
+	plan := filepath.Join(e.dir, "home", "sessions", id, "plan.md")
+	e.answer("--resume", id, `Use create with {"path":"`+plan+`","file_text":"1. Think.\n"}`)
+	if text, err := os.ReadFile(plan); string(text) != "1. Think.\n" || err != nil {
+		t.Errorf("the plan is %q, %v", text, err)
+	}
+}

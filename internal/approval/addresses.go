@@ -2,11 +2,11 @@ package approval
 
 import (
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval/shell"
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // namesURL tells whether a command names an address that the rule is about.
@@ -50,11 +50,11 @@ func aboutAddress(parts []string, w string) certainty {
 
 // anAddress matches what programs take for an address, from its scheme on: some of them
 // take one without slashes, too.
-var anAddress = regexp.MustCompile(`(?i)(https?|wss?|ftps?):/{0,3}[^/\s].*`)
+var anAddress = lazyregexp.New(`(?i)(https?|wss?|ftps?):/{0,3}[^/\s].*`)
 
 // aHost matches a word, or the value of an option, that begins with the name of a host. It
 // needs no scheme. The shell's own files for connections have one, too.
-var aHost = regexp.MustCompile(`^(?:-[^=]*=|/dev/(?:tcp|udp)/)?((?:[\pL\d_-]+\.)+[\pL\d-]+\.?(?:[:/?#].*)?)$`)
+var aHost = lazyregexp.New(`^(?:-[^=]*=|/dev/(?:tcp|udp)/)?((?:[\pL\d_-]+\.)+[\pL\d-]+\.?(?:[:/?#].*)?)$`)
 
 // addressesIn returns the addresses in a word, from their "://" on, in the form in which
 // people write them: small letters in the host, no user, no usual port, a path.

@@ -62,7 +62,14 @@ type Commands struct {
 // openTools opens the tools, and finds the commands that are still running.
 func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, log *slog.Logger) (*toolbox, error) {
 	protected := protect.ForUser(f.Dir())
-	at := &sessionWorkspaces{local: local.New(homeFolder(), nil), registry: places, chosen: make(map[event.SessionID]*event.Workspace)}
+	at := newSessionWorkspaces(places, func(id event.SessionID) (ownFolder, error) {
+		dir, err := f.MakeSession(string(id))
+		if err != nil {
+			return ownFolder{}, err
+		}
+		own, err := local.NewServed(dir, nil, local.Options{Confine: true, Protected: protected.Protected})
+		return ownFolder{dir, own.Files}, err
+	})
 	t := &toolbox{folder: f, workspaces: at, protected: protected, scopes: scopes{files: at.files, protected: protected, cached: make(map[event.SessionID]cachedScope)}, log: log}
 	t.guard = guard.New(guard.Options{
 		List: protected, Busy: t.busy, Log: log,

@@ -15,6 +15,7 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/bridge"
+	"github.com/abide-run/abide/internal/workspace/local"
 )
 
 // sessionWorkspaces finds the workspaces of sessions. It asks the index only, because it
@@ -25,6 +26,22 @@ type sessionWorkspaces struct {
 	index    eventlog.Store // nil until the engine has one
 	mu       sync.Mutex
 	chosen   map[event.SessionID]*event.Workspace // never changes for a session; nil for this machine
+	// openOwn opens the own folder of a session.
+	openOwn func(id event.SessionID) (ownFolder, error)
+	own     map[event.SessionID]ownFolder // folders of sessions whose workspace is elsewhere
+}
+
+// An ownFolder is the folder of a session in the data folder of the engine.
+type ownFolder struct {
+	dir   string
+	files workspace.Files // confined to dir
+}
+
+func newSessionWorkspaces(places *workspaces.Registry, openOwn func(event.SessionID) (ownFolder, error)) *sessionWorkspaces {
+	return &sessionWorkspaces{
+		local: local.New(homeFolder(), nil), registry: places, openOwn: openOwn,
+		chosen: make(map[event.SessionID]*event.Workspace), own: make(map[event.SessionID]ownFolder),
+	}
 }
 
 // maxChosen is how many sessions are remembered with their workspaces.
@@ -46,6 +63,7 @@ func (w *sessionWorkspaces) choice(ctx context.Context, id event.SessionID) (*ev
 	}
 	if len(w.chosen) >= maxChosen {
 		clear(w.chosen)
+		clear(w.own)
 	}
 	w.chosen[id] = s.Info.Workspace
 	return s.Info.Workspace, nil
@@ -56,6 +74,7 @@ func (w *sessionWorkspaces) forget(id event.SessionID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.chosen, id)
+	delete(w.own, id)
 }
 
 // used returns the sessions in other workspaces that were used lately.
@@ -96,10 +115,36 @@ func (w *sessionWorkspaces) of(ctx context.Context, id event.SessionID) (workspa
 	return c.Workspace(), nil
 }
 
-// files returns the files of a session.
+// files returns the files of a session, or those of this machine if the id is empty. The own
+// folder of a session is always on this machine.
 func (w *sessionWorkspaces) files(id event.SessionID) (workspace.Files, error) {
-	ws, err := w.of(context.Background(), id)
-	return ws.Files, err
+	if id == "" {
+		return w.local.Files, nil
+	}
+	c, err := w.connection(context.Background(), id)
+	if err != nil || c == nil {
+		return w.local.Files, err
+	}
+	own, err := w.ownFolder(id)
+	if err != nil {
+		return nil, err
+	}
+	return workspace.WithFolder(c.Workspace().Files, own.dir, own.files), nil
+}
+
+// ownFolder returns the own folder of a session. It is always the same one: the locks of its
+// files belong to it.
+func (w *sessionWorkspaces) ownFolder(id event.SessionID) (ownFolder, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if known, ok := w.own[id]; ok {
+		return known, nil
+	}
+	own, err := w.openOwn(id)
+	if err == nil {
+		w.own[id] = own
+	}
+	return own, err
 }
 
 // env returns the environment of the commands of a call if they do not run on this

@@ -39,6 +39,11 @@ func (r *Regexp) Match(b []byte) bool {
 	return r.get().Match(b)
 }
 
+// FindStringIndex is that of regexp.Regexp.
+func (r *Regexp) FindStringIndex(s string) []int {
+	return r.get().FindStringIndex(s)
+}
+
 // FindStringSubmatch is that of regexp.Regexp.
 func (r *Regexp) FindStringSubmatch(s string) []string {
 	return r.get().FindStringSubmatch(s)

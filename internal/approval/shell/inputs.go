@@ -2,9 +2,9 @@ package shell
 
 import (
 	"path"
-	"regexp"
 	"strings"
 
+	"github.com/abide-run/abide/internal/lazyregexp"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -115,4 +115,4 @@ func isOutput(op syntax.RedirOperator) bool {
 // importsFile reports whether a script of jq reads a library or a file with data.
 func importsFile(script string) bool { return imports.MatchString(script) }
 
-var imports = regexp.MustCompile(`(^|[^.\w$])(import|include|modulemeta)\b`)
+var imports = lazyregexp.New(`(^|[^.\w$])(import|include|modulemeta)\b`)

@@ -1,9 +1,10 @@
 package shell
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // A reader is a row of the table of programs that only read: with the options that are
@@ -276,7 +277,7 @@ func listsTags(args []string) bool {
 // verifies signatures, by running the program that its configuration names.
 func ShowsSignature(word string) bool { return signature.MatchString(word) }
 
-var signature = regexp.MustCompile(`%G|\(\*?signature|^(--sort=)?-?\*?signature(:|$)`)
+var signature = lazyregexp.New(`%G|\(\*?signature|^(--sort=)?-?\*?signature(:|$)`)
 
 // printsLines reports whether sed is used to print a part of a file.
 func printsLines(args []string) bool {
