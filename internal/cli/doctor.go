@@ -32,8 +32,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check the installation and suggest fixes",
 		Long: `Check the configuration, the data folder and its disk, the log, the shell, the API
-keys, the model endpoints, the clock and the workspaces. Nothing is changed, except that a missing
-data folder is created. The exit code is 1 if something does not work.
+keys, the model endpoints, the clock and the workspaces. Nothing is changed, except that
+a missing data folder is created. The exit code is 1 if something does not work.
 
 STATE is "ok", "look" for something that may cause problems later, or "bad" for
 something that does not work.`,
