@@ -64,7 +64,7 @@ func (tx *txn) attach(c *Client, at event.Seq) (*View, error) {
 	}
 	s.clients.remove(c)
 	forms, commands := s.clients.abilities()
-	a := &attachment{spec: c, from: at, since: tx.now, asked: make(map[string]bool), interest: make(map[string]event.Type)}
+	a := &attachment{spec: c, from: at, since: tx.now, asked: make(map[string]bool), shown: make(map[string]bool), interest: make(map[string]event.Type)}
 	if c.Viewer != nil {
 		a.view = s.feed.open(c.Viewer, at)
 		a.view.pieces = c.Streaming
@@ -184,10 +184,14 @@ func (h *Host) attachClient(ctx context.Context, id event.SessionID, c *Client, 
 }
 
 // AddInterest remembers that a client looks after events of a kind, until the
-// interest is removed or the client leaves.
-func (cs Clients) AddInterest(id event.SessionID, c *Client, handle string, kind event.Type) {
+// interest is removed or the client leaves. The caller sends it the open questions that
+// are shown, so that nobody else does.
+func (cs Clients) AddInterest(id event.SessionID, c *Client, handle string, kind event.Type, shown []Reminder) {
 	if s := cs.host.peek(id); s != nil {
-		s.clients.change(c, func(a *attachment) { a.interest[handle] = kind })
+		s.clients.change(c, func(a *attachment) {
+			a.interest[handle] = kind
+			a.show(shown)
+		})
 	}
 }
 

@@ -17,7 +17,12 @@ type attachment struct {
 	from  event.Seq       // events after this position are sent to it as they happen
 	since time.Time       // time at which it came; questions that agents ask later are sent to it
 	asked map[string]bool // the ids of the questions that were put to it besides
+	shown map[string]bool // the ids of the questions that it is sent again because it wants them
 	gone  bool            // true after a hook got no answer because the client had vanished
+
+	// undecided is true if the client came back to pending work and no message waits
+	// behind a question: that nobody is available is no answer to what it is sent again.
+	undecided bool
 
 	interest map[string]event.Type // the kinds of events that it looks after, by handle
 }

@@ -92,6 +92,7 @@ type Resume struct {
 	Keep     bool       // true if fields that are empty in the configuration stay as they are
 	Key      string     // the same for a request that is made again because its reply was lost
 	After    *event.Seq // the last position that the client saw; what exists now if nil
+	Shown    []Reminder // open questions that the caller sends to the client as soon as it is attached
 }
 
 // Resume attaches a client to a session that exists. If somebody is attached, or was
@@ -125,6 +126,10 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 			if view, err = tx.attach(c, at); err != nil {
 				return err
 			}
+			tx.s.clients.change(c, func(a *attachment) {
+				a.show(r.Shown)
+				a.undecided = r.Continue != nil && *r.Continue
+			})
 		}
 		if before > 0 {
 			return nil // the session was resumed before; only the reply was lost

@@ -39,9 +39,16 @@ func (cs *clients) markAsked(a *attachment, requestID string, asked bool) {
 	}
 }
 
+// show remembers that a client is sent questions again because it wants them.
+func (a *attachment) show(again []Reminder) {
+	for _, r := range again {
+		a.shown[r.RequestID] = true
+	}
+}
+
 // has reports whether a client was sent a question: when it was asked, or again.
 func (a *attachment) has(r Reminder) bool {
-	if a.asked[r.RequestID] {
+	if a.asked[r.RequestID] || a.shown[r.RequestID] {
 		return true
 	}
 	if r.Own {
@@ -91,10 +98,36 @@ func (cs *clients) takeUnseen(c *Client, open []Reminder) []Reminder {
 	return unseen
 }
 
-// Unremind forgets that a client was sent a question again: it has no answer to it.
-func (qs Questions) Unremind(id event.SessionID, c *Client, requestID string) {
+// Unremind forgets that a client was sent a question again, if it was because the client
+// came back and nobody is available there yet. It reports whether that is so: then the
+// client has not answered.
+func (qs Questions) Unremind(id event.SessionID, c *Client, requestID string) (undecided bool) {
+	s := qs.host.peek(id)
+	if s == nil {
+		return false
+	}
+	s.clients.change(c, func(a *attachment) {
+		if undecided = a.undecided && a.asked[requestID]; undecided {
+			delete(a.asked, requestID)
+			delete(a.shown, requestID)
+		}
+	})
+	return undecided
+}
+
+// CountAnswers lets every answer of the clients of a session count from now on, because
+// a message waits behind its open questions.
+func (qs Questions) CountAnswers(id event.SessionID) {
 	if s := qs.host.peek(id); s != nil {
-		s.clients.change(c, func(a *attachment) { delete(a.asked, requestID) })
+		s.clients.countAnswers()
+	}
+}
+
+func (cs *clients) countAnswers() {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, a := range cs.list {
+		a.undecided = false
 	}
 }
 

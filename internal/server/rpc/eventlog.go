@@ -333,16 +333,23 @@ func (c *conn) registerInterest(ctx context.Context, p api.InterestParams) (api.
 	}
 	handle := cmp.Or(p.Key, event.NewID()) // a relay that asks again gets the same
 	if here := c.attachedTo(p.SessionID); here != nil {
-		c.server.host.Clients.AddInterest(p.SessionID, here.client, handle, p.EventType)
-		if p.EventType.Question() { // it wants to be asked: also what was asked before it came
-			open, err := c.server.host.Questions.Open(ctx, p.SessionID, func(kind event.Type) bool { return kind == p.EventType })
-			open = slices.DeleteFunc(open, here.live)
-			if err = errors.Join(noSession(p.SessionID, err), c.remind(ctx, p.SessionID, open)); err != nil {
-				return api.HandleResult{}, err
-			}
+		open, err := c.askedBefore(ctx, p, here)
+		c.server.host.Clients.AddInterest(p.SessionID, here.client, handle, p.EventType, open)
+		if err = errors.Join(noSession(p.SessionID, err), c.remind(ctx, p.SessionID, open)); err != nil {
+			return api.HandleResult{}, err
 		}
 	}
 	return api.HandleResult{Handle: handle}, nil
+}
+
+// askedBefore returns the open questions of a kind that were asked before a client came
+// that wants to be asked them.
+func (c *conn) askedBefore(ctx context.Context, p api.InterestParams, here *attached) ([]session.Reminder, error) {
+	if !p.EventType.Question() {
+		return nil, nil
+	}
+	open, err := c.server.host.Questions.Open(ctx, p.SessionID, func(kind event.Type) bool { return kind == p.EventType })
+	return slices.DeleteFunc(open, here.live), err
 }
 
 func (c *conn) releaseInterest(_ context.Context, p api.HandleParams) (api.Success, error) {

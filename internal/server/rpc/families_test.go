@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,12 +37,15 @@ func newFiled(t *testing.T) *testServer {
 func (r *testServer) open(method string, more object) *peer {
 	r.t.Helper()
 	p := r.connect(rpc.Door{})
-	params := object{"sessionId": "s", "workingDirectory": r.t.TempDir()}
-	for k, v := range more {
-		params[k] = v
-	}
-	p.must(method, params, nil)
+	p.open(method, more)
 	return p
+}
+
+func (p *peer) open(method string, more object) {
+	p.t.Helper()
+	params := object{"sessionId": "s", "workingDirectory": p.t.TempDir()}
+	maps.Copy(params, more)
+	p.must(method, params, nil)
 }
 
 func data[T any](t *testing.T, e event.Event) T {

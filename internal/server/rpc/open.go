@@ -63,7 +63,7 @@ func (c *conn) resume(ctx context.Context, p api.OpenParams) (any, error) {
 	c.hold(p.SessionID)
 	view, err := c.server.patiently(ctx, func() (*session.View, error) {
 		return c.server.host.Resume(ctx, p.SessionID, session.Resume{
-			Spec: spec, Keep: p.Abide != nil && p.Abide.Keep, Continue: p.ContinuePending, Quiet: p.DisableResumeEvent, Key: p.Key, After: p.After,
+			Spec: spec, Keep: p.Abide != nil && p.Abide.Keep, Continue: p.ContinuePending, Quiet: p.DisableResumeEvent, Key: p.Key, After: p.After, Shown: open,
 		}, client)
 	})
 	answer, err := c.opened(ctx, p.SessionID, client, view, err)

@@ -37,25 +37,18 @@ func (c *conn) offerOpen(ctx context.Context, p api.OpenParams, client *session.
 	if err != nil {
 		return noSession(p.SessionID, err)
 	}
-	c.mu.Lock()
-	if here := c.sessions[p.SessionID]; here != nil && here.client == client {
-		here.offered = make(map[string]bool, len(open))
-		for _, r := range open {
-			here.offered[r.RequestID] = true
-		}
-	}
-	c.mu.Unlock()
 	c.sendAgain(p.SessionID, open)
 	return nil
 }
 
 // offerUnseen sends the open questions that nobody was sent to a client whose message
-// would wait behind them.
+// would wait behind them. From then on that nobody is available is an answer.
 func (c *conn) offerUnseen(ctx context.Context, id event.SessionID) {
 	here := c.attachedTo(id)
 	if here == nil || !c.server.host.Questions.Waiting(id) {
 		return
 	}
+	c.server.host.Questions.CountAnswers(id)
 	open, err := c.server.host.Questions.Remind(ctx, id, here.client)
 	if err != nil {
 		c.server.log.Error("open questions could not be sent again", "session", id, "err", err)
@@ -67,20 +60,8 @@ func (c *conn) offerUnseen(ctx context.Context, id event.SessionID) {
 // that was sent again because the client came back. Such a question stays open; it is
 // sent once more, and then the answer counts, if a message would wait behind it.
 func (c *conn) undecided(id event.SessionID, requestID string, d turn.Decision) bool {
-	if d.Kind != turn.UserNotAvailable {
-		return false
-	}
-	c.mu.Lock()
-	here := c.sessions[id]
-	offered := here != nil && here.offered[requestID]
-	if offered {
-		delete(here.offered, requestID)
-	}
-	c.mu.Unlock()
-	if offered {
-		c.server.host.Questions.Unremind(id, here.client, requestID)
-	}
-	return offered
+	here := c.attachedTo(id)
+	return d.Kind == turn.UserNotAvailable && here != nil && c.server.host.Questions.Unremind(id, here.client, requestID)
 }
 
 // remind puts open questions to this client again, each marked with its attempt.

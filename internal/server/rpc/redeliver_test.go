@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"encoding/json"
 	"testing"
+	"testing/synctest"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
@@ -204,7 +205,7 @@ func TestAProgramThatComesBackIsSentWhatIsOpenUntilItHasDecided(t *testing.T) {
 		t.Errorf("asked is %s with attempt %d", d.RequestID, attempt(t, e))
 	}
 	other := r.open(api.SessionResume, back)
-	nobody := object{"sessionId": "s", "requestId": asked.RequestID, "result": object{"kind": "user-not-available"}}
+	nobody := nobodyFor(asked.RequestID)
 	p.must(api.AnswerPermission, nobody, nil)
 	var pending api.PendingResult
 	p.must(api.PendingPermissions, object{"sessionId": "s"}, &pending)
@@ -222,4 +223,109 @@ func TestAProgramThatComesBackIsSentWhatIsOpenUntilItHasDecided(t *testing.T) {
 			t.Errorf("another client was asked, too: %s", e.Bytes)
 		}
 	}
+}
+
+// The end of a cut connection may be noticed after its successor is there. What the
+// successor was sent because it wants it is not sent to it again then.
+func TestAQuestionIsPutOnceToAClientWhosePredecessorLeavesLater(t *testing.T) {
+	interest := object{"sessionId": "s", "eventType": "permission.requested"}
+	for name, test := range map[string]struct {
+		resume   object
+		interest bool
+		want     int // number of times that the client is asked
+	}{
+		"redeliver":                       {again, false, 1},
+		"redeliver without a handler":     {object{"abide": object{"redeliver": true}}, false, 1},
+		"interest":                        {object{}, true, 1},
+		"neither":                         {object{"requestPermission": true}, false, 1},
+		"it cannot answer such questions": {object{"continuePendingWork": true}, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newTestServer(t)
+				first, p := r.dialPipe(), r.dialPipe()
+				first.open(api.SessionCreate, acting)
+				asked := first.question(t)
+				p.open(api.SessionResume, test.resume)
+				if test.interest {
+					p.must(api.RegisterInterest, interest, nil)
+				}
+				first.Close()
+				synctest.Wait()
+				var attempts []int
+				for len(p.events) > 0 {
+					if e := <-p.events; e.Type == event.PermissionAsked {
+						attempts = append(attempts, attempt(t, e))
+					}
+				}
+				if len(attempts) != test.want {
+					t.Errorf("the question was put with attempts %v, want %d of them", attempts, test.want)
+				}
+				p.must(api.AnswerPermission, object{"sessionId": "s", "requestId": asked.RequestID, "result": object{"kind": "reject"}}, nil)
+				p.await(event.SessionIdle)
+			})
+		})
+	}
+}
+
+// It makes no difference to a program that comes back when the end of its lost connection
+// is noticed: that nobody is available is no answer.
+func TestAProgramWhosePredecessorLeavesLaterHasNotDecidedEither(t *testing.T) {
+	r := newTestServer(t)
+	first := r.open(api.SessionCreate, acting)
+	asked := first.question(t)
+	p := r.open(api.SessionResume, object{"requestPermission": true, "continuePendingWork": true})
+	first.Close()
+	p.await(event.PermissionAsked)
+	p.must(api.AnswerPermission, nobodyFor(asked.RequestID), nil)
+	var pending api.PendingResult
+	p.must(api.PendingPermissions, object{"sessionId": "s"}, &pending)
+	if len(pending.Items) != 1 {
+		t.Errorf("pending are %+v", pending)
+	}
+}
+
+// A message that waits behind a question makes the next answer count, also if the client
+// was sent the question before it, and whoever has sent the message.
+func TestNobodyIsAnAnswerWhileAMessageWaits(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		r := newTestServer(t)
+		first := r.open(api.SessionCreate, acting)
+		asked := first.question(t)
+		first.must(api.SessionDestroy, object{"sessionId": "s"}, nil)
+		p := r.open(api.SessionResume, object{"requestPermission": true, "continuePendingWork": true})
+		p.await(event.PermissionAsked)
+		sender := p
+		if !own {
+			sender = r.open(api.SessionResume, object{})
+		}
+		sender.must(api.SessionSend, object{"sessionId": "s", "prompt": "Reply with exactly: NEXT"}, nil)
+		p.must(api.AnswerPermission, nobodyFor(asked.RequestID), nil)
+		p.await(event.SessionIdle)
+	}
+}
+
+// A client that has not decided is asked once more when it sends a message, also if it was
+// sent the question a second time because it is interested.
+func TestWhoHasNotDecidedIsAskedOnceMoreAlsoIfInterested(t *testing.T) {
+	r := newTestServer(t)
+	first := r.open(api.SessionCreate, acting)
+	asked := first.question(t)
+	first.must(api.SessionDestroy, object{"sessionId": "s"}, nil)
+	p := r.open(api.SessionResume, object{"requestPermission": true, "continuePendingWork": true})
+	p.must(api.RegisterInterest, object{"sessionId": "s", "eventType": "permission.requested"}, nil)
+	p.await(event.PermissionAsked)
+	p.await(event.PermissionAsked)
+	p.must(api.AnswerPermission, nobodyFor(asked.RequestID), nil)
+	p.must(api.SessionSend, object{"sessionId": "s", "prompt": "Reply with exactly: NEXT"}, nil)
+	if e := p.await(event.PermissionAsked); attempt(t, e) != 4 {
+		t.Errorf("asked with attempt %d, want 4", attempt(t, e))
+	}
+	p.must(api.AnswerPermission, nobodyFor(asked.RequestID), nil)
+	p.await(event.SessionIdle)
+}
+
+// nobodyFor answers a permission question with that nobody is available.
+func nobodyFor(requestID string) object {
+	return object{"sessionId": "s", "requestId": requestID, "result": object{"kind": "user-not-available"}}
 }

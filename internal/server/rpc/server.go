@@ -121,8 +121,6 @@ type attached struct {
 	view   *session.View
 	from   event.Seq // events after it are shown as they happen
 	since  time.Time
-	// offered has the ids of the questions that were sent again when the client came back.
-	offered map[string]bool
 }
 
 // live reports whether the client was shown a question when it was asked.

@@ -64,21 +64,34 @@ func (r *testServer) dial(door rpc.Door) *peer {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	served := make(chan struct{})
+	accepted := make(chan net.Conn, 1)
 	go func() {
-		defer close(served)
-		conn, err := l.Accept()
-		l.Close()
-		if err == nil {
-			r.srv.Serve(context.Background(), conn, door)
-		}
+		defer l.Close()
+		conn, _ := l.Accept() // the dialling fails, too
+		accepted <- conn
 	}()
 	conn, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	return r.join(conn, <-accepted, door)
+}
+
+// dialPipe connects a client within the process, with the handshake, so that a test can
+// wait until all is quiet.
+func (r *testServer) dialPipe() *peer {
+	near, far := net.Pipe()
+	p := r.join(near, far, rpc.Door{})
+	p.must(api.Connect, api.ConnectParams{}, nil)
+	return p
+}
+
+// join serves one end of a connection, and is a client at the other one.
+func (r *testServer) join(near, far net.Conn, door rpc.Door) *peer {
+	served := make(chan struct{})
+	go func() { defer close(served); r.srv.Serve(context.Background(), far, door) }()
 	p := &peer{t: r.t, events: make(chan event.Event, 10000), hints: make(chan api.LifecycleParams, 1000), exits: make(chan json.RawMessage, 10)}
-	p.Conn = jsonrpc.New(conn, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(p.handle)})
+	p.Conn = jsonrpc.New(near, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(p.handle)})
 	ran := make(chan struct{})
 	go func() { defer close(ran); p.Run(context.Background()) }()
 	r.t.Cleanup(func() { p.Close(); <-ran; <-served })
