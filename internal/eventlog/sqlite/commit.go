@@ -239,9 +239,17 @@ func fail(group []*op, err error) {
 }
 
 // transact runs ops in one transaction and sets the outcome of each. An error means
-// that the transaction was not committed.
-func (s *Store) transact(group []*op) error {
+// that the transaction was not committed. After a panic nobody knows what was written, and
+// whoever waits for an outcome gets one: a session contains the panics of its own goroutine,
+// and would leave the queue busy for good.
+func (s *Store) transact(group []*op) (err error) {
 	w := s.write
+	defer func() {
+		if p := recover(); p != nil {
+			w.rollback()
+			err = commitError{fmt.Errorf("abide broke while it wrote (please report this): %v", p)}
+		}
+	}()
 	if group[0].alone {
 		return w.applyAlone(group[0])
 	}
