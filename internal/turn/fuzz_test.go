@@ -6,6 +6,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/turn/turntest"
 )
 
 // FuzzLoad feeds logs that nobody wrote, one event a line. A log that is taken
@@ -16,6 +17,7 @@ func FuzzLoad(f *testing.F) {
 		{start, accepted, message, asked, calls, intended("c1"), intended("c2"), asks("c1"), begun("c2"), finished("c2")},
 		{start, accepted, message, steer, event.AbortData{}, idle, event.HistoryHiddenData{From: 2, To: 3}},
 		{start, entry(1, "a", event.TodoPending), entry(2, "b", event.TodoPending), idle, entry(1, "a", event.TodoCompleted), hidden(3, 3)},
+		samples(),
 	} {
 		var text []byte
 		for _, e := range newWriter(f).add(log...).events {
@@ -32,9 +34,17 @@ func FuzzLoad(f *testing.F) {
 			}
 			events = append(events, e)
 		}
-		s := turn.New("s")
-		if s.Load(events) != nil {
-			return
+		s, folded := turn.New("s"), turn.New("s")
+		for _, e := range events {
+			if folded.Fold(e) != nil {
+				return
+			}
+		}
+		if err := s.Load(events); err != nil {
+			t.Fatalf("a log that is folded is not loaded: %v", err)
+		}
+		if d := turntest.Diff(t, events, folded); d != "" {
+			t.Fatal(d)
 		}
 		turn.Next(s, nothing)
 		s.Questions()
