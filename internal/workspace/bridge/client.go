@@ -205,17 +205,23 @@ func retryInterceptor(pauses []time.Duration) connect.UnaryInterceptorFunc {
 	}
 }
 
-// retry calls do, and again after each pause as long as its answer is lost.
+// retry calls do, and again after each pause as long as its answer is lost or the workspace
+// is away. If it is away at last, and an attempt before that was lost, that one may have had
+// an effect: it is not true that nothing was asked.
 func retry(ctx context.Context, pauses []time.Duration, do func() error) error {
 	err := do()
+	var lost error
 	for _, pause := range pauses {
+		if errors.Is(fromWire(ctx, err), workspace.ErrLost) {
+			lost = err
+		}
 		if !isLost(ctx, err) || wait(ctx, pause) != nil {
 			break
 		}
-		before := err
-		if err = do(); errors.Is(fromWire(ctx, err), workspace.ErrAway) && errors.Is(fromWire(ctx, before), workspace.ErrLost) {
-			return before // the first attempt may have had an effect, so that it is not true that nothing was asked
-		}
+		err = do()
+	}
+	if lost != nil && errors.Is(fromWire(ctx, err), workspace.ErrAway) {
+		return lost
 	}
 	return err
 }
