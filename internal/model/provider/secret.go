@@ -88,8 +88,7 @@ func (k *Keys) Bind(to Set) *Keys {
 }
 
 // Usable returns the keys that are for the endpoints of the providers, without their
-// bindings. Every use of a key comes through here, so that no endpoint gets the key of
-// another.
+// bindings.
 func (k *Keys) Usable(by Set) *Keys {
 	return k.each(by, func(key *Secret, endpoint string) *Secret {
 		if key == nil || key.For != nil && *key.For != endpoint {
@@ -129,9 +128,11 @@ func (p *Provider) takeSecret() *Secret {
 	return s
 }
 
-// addSecret gives a provider its secret, which may be nil.
+// addSecret gives a provider a bound secret, which may be nil, if it is for the
+// provider's endpoint. Every use of a key comes through here, so that no endpoint gets
+// the key of another.
 func (p *Provider) addSecret(s *Secret) {
-	if s != nil {
+	if s != nil && *s.For == p.Endpoint() {
 		p.APIKey, p.BearerToken, p.Headers = s.APIKey, s.BearerToken, s.Headers
 	}
 }

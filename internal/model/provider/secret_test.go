@@ -104,3 +104,23 @@ func TestKeysAndProvidersAreJoinedAndSeparated(t *testing.T) {
 		t.Error("recording took the keys from the set")
 	}
 }
+
+// The keys are stored by the names of their providers, so that there is only one for two
+// providers of one name.
+func TestOfTwoProvidersOfOneNameNoneGetsTheKeyOfTheOther(t *testing.T) {
+	both := provider.Set{Listed: []provider.Provider{
+		{Name: "x", BaseURL: "http://a", APIKey: "key of a"},
+		{Name: "x", BaseURL: "http://b", APIKey: "key of b"},
+	}}
+	var config event.SessionConfiguredData
+	keys, err := both.Record(&config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := setOf(t, config)
+	for _, k := range []*provider.Keys{keys, keys.Bind(set)} {
+		if got := set.WithKeys(k).Listed; got[0].APIKey != "" || got[1].APIKey != "key of b" {
+			t.Errorf("http://a has %q and http://b has %q", got[0].APIKey, got[1].APIKey)
+		}
+	}
+}

@@ -109,16 +109,18 @@ func (s Set) Record(into *event.SessionConfiguredData) (keys *Keys, err error) {
 }
 
 // WithKeys returns the providers with those of the keys that are for their endpoints.
+// If two listed providers have one name, each is given the key only if it is for its
+// own endpoint.
 func (s Set) WithKeys(k *Keys) Set {
-	usable := k.Usable(s)
+	bound := k.Bind(s)
 	if s.Own != nil {
 		own := *s.Own
-		own.addSecret(usable.Own)
+		own.addSecret(bound.Own)
 		s.Own = &own
 	}
 	s.Listed = slices.Clone(s.Listed)
 	for i := range s.Listed {
-		s.Listed[i].addSecret(usable.Named[s.Listed[i].Name])
+		s.Listed[i].addSecret(bound.Named[s.Listed[i].Name])
 	}
 	return s
 }
