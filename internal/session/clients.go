@@ -327,6 +327,13 @@ func (cs *clients) addTokens(c *Client, endpoints map[string]string, token Token
 	cs.arriveLocked()
 }
 
+// giveTokensAt is givesTokensAt while providers may be added.
+func (cs *clients) giveTokensAt(c *Client, provider, endpoint string) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return c.givesTokensAt(provider, endpoint)
+}
+
 // givesTokensAt reports whether the client does not give the provider's tokens for
 // another endpoint.
 func (c *Client) givesTokensAt(provider, endpoint string) bool {

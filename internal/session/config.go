@@ -66,6 +66,9 @@ func (set Settings) ChangeProviders(ctx context.Context, id event.SessionID, cha
 		if err := tx.keepKeys(keys, to); err != nil {
 			return err
 		}
+		if err := tx.stopForOtherProviders(providers); err != nil {
+			return err
+		}
 		return tx.record(to)
 	})
 }

@@ -119,7 +119,7 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 			at = before - 1 // the lost reply was followed by what comes after
 		}
 		warm, active := tx.s.clients.attached() && !tx.s.clients.succeeds(c), tx.State.Active()
-		if err = tx.stopForOtherProvider(r.Spec.Config); err != nil {
+		if err = tx.stopForResume(r.Spec.Config); err != nil {
 			return err
 		}
 		if c != nil {

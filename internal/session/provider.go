@@ -79,11 +79,8 @@ func (m *reached) Ask(ctx context.Context, req *model.Request, on func(model.Del
 
 var errOtherProvider = errors.New("the session has another provider now")
 
-// stopForOtherProvider stops requests under way if the resuming client brings other
-// providers and clients give tokens for the present ones. Otherwise a request that
-// waits for a token would get the token of another endpoint. The model is asked
-// again.
-func (tx *txn) stopForOtherProvider(to event.SessionConfiguredData) error {
+// stopForResume stops requests under way if the resuming client brings other providers.
+func (tx *txn) stopForResume(to event.SessionConfiguredData) error {
 	is, err := provider.Of(tx.State.Setup.Config)
 	if err != nil {
 		return err
@@ -92,9 +89,25 @@ func (tx *txn) stopForOtherProvider(to event.SessionConfiguredData) error {
 	if err != nil {
 		return err
 	}
-	another := next.Own != nil && tx.takesProvider(to.Provider) && next.Own.Endpoint() != is.Own.Endpoint()
-	others := to.Providers != nil && !next.SameListed(is)
-	if (another || others) && is.TakesTokens() {
+	if next.Own == nil || !tx.takesProvider(to.Provider) {
+		next.Own = is.Own
+	}
+	if to.Providers == nil {
+		next.Listed = is.Listed
+	}
+	return tx.stopForOtherProviders(next)
+}
+
+// stopForOtherProviders stops requests under way if a provider that clients give tokens
+// for moves to another endpoint. Otherwise a request that waits for a token would get
+// the token of another endpoint. The model is asked again. It must come before the other
+// providers are recorded.
+func (tx *txn) stopForOtherProviders(next provider.Set) error {
+	is, err := provider.Of(tx.State.Setup.Config)
+	if err != nil {
+		return err
+	}
+	if is.MovesTokens(next) {
 		tx.s.asking.stop(errOtherProvider)
 		tx.s.compacting.stop(errOtherProvider)
 	}
@@ -103,7 +116,9 @@ func (tx *txn) stopForOtherProvider(to event.SessionConfiguredData) error {
 
 // askToken asks a client for the token of a provider at an endpoint. Clients that came
 // with a provider of that name at another endpoint are not asked, because their token
-// is for that one. If the client leaves before it answers, the next one is asked.
+// is for that one. The token of a client that moved the provider before it answered is
+// dropped, because it may be for the new endpoint. If the client leaves before it
+// answers, the next one is asked.
 func (s *Session) askToken(ctx context.Context, provider, endpoint string) (string, error) {
 	lost := make(map[*Client]bool)
 	for {
@@ -113,6 +128,8 @@ func (s *Session) askToken(ctx context.Context, provider, endpoint string) (stri
 		}
 		token, err := c.Token(ctx, s.id, provider, endpoint)
 		switch {
+		case ctx.Err() == nil && err == nil && !s.clients.giveTokensAt(c, provider, endpoint):
+			continue // the session's own requests were stopped, but an agent stays at its endpoint
 		case errors.Is(err, ErrLeft) && ctx.Err() == nil:
 			lost[c] = true
 			continue

@@ -344,6 +344,28 @@ func TestListedProvidersKeepTheirKeysApart(t *testing.T) {
 	})
 }
 
+// A client that creates a session that exists does not change its list: the keys of a
+// list with another endpoint do not replace those that the session needs.
+func TestCreatingASessionThatExistsTakesNoKeyOfItsListAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, b := newGateways(t, eventlog.NewMemory())
+		other := listed("x/m")
+		other.Config.Providers = json.RawMessage(`[{"name":"x","baseUrl":"http://z"},{"name":"y","baseUrl":"http://y"}]`)
+		other.Keys.Named["x"] = &provider.Secret{APIKey: "key of http://z"}
+		for _, spec := range []session.Spec{listed("x/m"), other} {
+			if _, err := b.Host.Create(t.Context(), "s", spec, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.Send("s", event.InputAcceptedData{Prompt: "hello"})
+		synctest.Wait()
+		if got, want := g.all(), []receivedRequest{{"http://x", "key of http://x", ""}}; !slices.Equal(got, want) {
+			t.Errorf("told %+v, want %+v", got, want)
+		}
+		b.Host.Close()
+	})
+}
+
 // A client whose own provider is only the default of its process leaves the session's as
 // it is. The providers that it lists, with their keys, it has named.
 func TestADefaultProviderDoesNotTakeTheKeysOfListedOnesAway(t *testing.T) {
@@ -618,6 +640,81 @@ func TestATokenIsNotSentToAnAgentAtAnotherEndpoint(t *testing.T) {
 			t.Fatal(err)
 		}
 		check("http://a: Bearer token of http://a", "http://b: Bearer token of http://b") // the agent has ended, and its session goes on
+		b.Host.Close()
+	})
+}
+
+// An agent stays at its endpoint although the client moves the provider of the session
+// before it answers with the agent's token, which may be for the new endpoint.
+func TestATokenIsNotSentToAnAgentWhereItsProviderWasBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, check := tokenFixture(t)
+		c, moved, asked := tokenClient("http://a"), make(chan struct{}), 0
+		c.Token = func(context.Context, event.SessionID, string, string) (string, error) {
+			if asked++; asked == 1 {
+				return "token of http://a", nil
+			}
+			<-moved
+			return "token of http://b", nil
+		}
+		if _, err := b.Host.Create(t.Context(), "s", tokenAt("http://a"), c); err != nil {
+			t.Fatal(err)
+		}
+		b.Send("s", delegate("general-purpose", "Reply with exactly: CHILD"))
+		synctest.Wait() // the agent waits for its token
+		err := b.Host.Settings.ChangeProviders(t.Context(), "s", func(to *provider.Set) error {
+			to.Own = &provider.Provider{BaseURL: "http://b", HasToken: true}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Host.Clients.AddTokens("s", c, tokenClient("http://b").TokenFor, c.Token)
+		close(moved)
+		check("http://a: Bearer token of http://a")
+		b.Host.Close()
+	})
+}
+
+// A summary is asked for with a token too.
+func TestACompactionIsStoppedWhenItsProviderMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, check := tokenFixture(t)
+		c, asked := tokenClient("http://a"), 0
+		c.Token = func(ctx context.Context, _ event.SessionID, _, _ string) (string, error) {
+			if asked++; asked == 1 {
+				return "token of http://a", nil
+			}
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+		if _, err := b.Host.Create(t.Context(), "s", tokenAt("http://a"), c); err != nil {
+			t.Fatal(err)
+		}
+		b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
+		synctest.Wait()
+		ended := make(chan event.CompactionCompleteData, 1)
+		go func() {
+			d, _ := b.Host.Context.Compact(t.Context(), "s", session.Squeeze{}) // its outcome says why it failed
+			ended <- d
+		}()
+		synctest.Wait() // the summary waits for its token
+		if asked != 2 {
+			t.Fatalf("%d tokens were asked for, want one for the summary", asked)
+		}
+		if _, err := b.Host.Resume(t.Context(), "s", session.Resume{Spec: tokenAt("http://b")}, nil); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		select {
+		case d := <-ended:
+			if d.Outcome != event.OutcomeFailed || d.Cause != event.CauseInterrupted {
+				t.Errorf("the compaction ended with %+v", d)
+			}
+		default:
+			t.Error("the compaction still waits for the token of http://a")
+		}
+		check("http://a: Bearer token of http://a")
 		b.Host.Close()
 	})
 }

@@ -143,12 +143,33 @@ func TestAModelIsFoundWithItsProvider(t *testing.T) {
 func TestAClientIsAskedForTokensByName(t *testing.T) {
 	for raw, want := range map[string]string{``: "", `{}`: "", `{"hasBearerTokenProvider":true}`: "default", `{"name":"n","hasBearerTokenProvider":true}`: "n", `{"name":"n"}`: ""} {
 		set := setOf(t, stored(raw, "", ""))
-		if got := set.Own.TokenName(); got != want || set.TakesTokens() != (want != "") {
-			t.Errorf("%q: %q, %v; want %q", raw, got, set.TakesTokens(), want)
+		if got := set.Own.TokenName(); got != want {
+			t.Errorf("%q: %q, want %q", raw, got, want)
 		}
 	}
-	if !setOf(t, stored("", `[{"name":"x"},{"name":"y","hasBearerTokenProvider":true}]`, "")).TakesTokens() {
-		t.Error("the tokens of a listed provider are forgotten")
+}
+
+// Only a provider that needs tokens moves them, whatever the others do.
+func TestTokensMoveWithTheirProvider(t *testing.T) {
+	is := setOf(t, stored(`{"baseUrl":"http://a","hasBearerTokenProvider":true}`, `[{"name":"x","baseUrl":"http://x"},{"name":"y","baseUrl":"http://y","hasBearerTokenProvider":true}]`, ""))
+	for _, test := range []struct {
+		own, listed string
+		moves       bool
+	}{
+		{`{"baseUrl":"http://a"}`, `[{"name":"y","baseUrl":"http://y"}]`, false},
+		{`{"baseUrl":"http://a"}`, `[{"name":"new","baseUrl":"http://n"},{"name":"y","baseUrl":"http://y"},{"name":"x","baseUrl":"http://z"}]`, false},
+		{`{"baseUrl":"http://b"}`, `[{"name":"y","baseUrl":"http://y"}]`, true},
+		{`{"baseUrl":"http://a"}`, `[{"name":"y","baseUrl":"http://z"}]`, true},
+		{`{"baseUrl":"http://a"}`, `[]`, true},
+		{``, `[{"name":"y","baseUrl":"http://y"}]`, true},
+	} {
+		if got := is.MovesTokens(setOf(t, stored(test.own, test.listed, ""))); got != test.moves {
+			t.Errorf("%s and %s: %v, want %v", test.own, test.listed, got, test.moves)
+		}
+	}
+	without := setOf(t, stored(`{"baseUrl":"http://a"}`, `[{"name":"x","baseUrl":"http://x"}]`, ""))
+	if without.MovesTokens(provider.Set{}) {
+		t.Error("providers without tokens move tokens")
 	}
 }
 

@@ -138,9 +138,14 @@ func (s Set) endpoints() map[string]string {
 // endpoints.
 func (s Set) SameListed(t Set) bool { return maps.Equal(s.endpoints(), t.endpoints()) }
 
-// TakesTokens reports whether a provider needs tokens from a client.
-func (s Set) TakesTokens() bool {
-	return s.Own.TokenName() != "" || slices.ContainsFunc(s.Listed, func(p Provider) bool { return p.HasToken })
+// MovesTokens reports whether a provider that needs tokens from a client is not at the
+// same endpoint in the next set.
+func (s Set) MovesTokens(next Set) bool {
+	if s.Own.TokenName() != "" && s.Own.Endpoint() != next.Own.Endpoint() {
+		return true
+	}
+	at := next.endpoints()
+	return slices.ContainsFunc(s.Listed, func(p Provider) bool { return p.HasToken && p.Endpoint() != at[p.Name] })
 }
 
 // TokenEndpoints returns the endpoints of the providers that need tokens from a client,
