@@ -217,6 +217,56 @@ func TestAProviderThatIsAddedTakesTokensToo(t *testing.T) {
 	}
 }
 
+// A client that replaces the provider by options is asked for the tokens of the new one.
+func TestAProviderOfOptionsTakesTokensToo(t *testing.T) {
+	u := newWired(t).upstream(func(u *upstream, id string) { u.send(id, 200, done) })
+	u.token = func(provider string, n int) (string, error) { return fmt.Sprintf("%s-%d", provider, n), nil }
+	u.must(api.InferenceSetProvider, nil, nil)
+	u.must(api.SessionCreate, object{"sessionId": "s", "model": "m"}, nil)
+	for _, url := range []string{"https://one.invalid", "https://two.invalid"} {
+		u.must(api.OptionsUpdate, object{"sessionId": "s", "provider": object{"baseUrl": url, "hasBearerTokenProvider": true}}, nil)
+		u.must(api.SessionSend, object{"sessionId": "s", "prompt": "x"}, nil)
+		u.await(event.SessionIdle)
+	}
+	want := []string{"https://one.invalid/chat/completions Bearer default-1", "https://two.invalid/chat/completions Bearer default-2"}
+	if got := u.headers("Authorization"); !slices.Equal(got, want) {
+		t.Errorf("requests = %q, want %q", got, want)
+	}
+}
+
+// A client moves a provider before it answers with a token: the token may be for the
+// endpoint that the provider has now, and is not sent to the one before.
+func TestATokenIsNotSentToWhereItsProviderWasBefore(t *testing.T) {
+	needsTokens := func(url string) object {
+		return object{"name": "red", "baseUrl": url, "hasBearerTokenProvider": true}
+	}
+	for method, params := range map[string]func(url string) object{
+		api.ProviderAdd: func(url string) object {
+			return object{"sessionId": "s", "providers": []object{needsTokens(url)}, "models": []object{{"id": "fast", "provider": "red"}}}
+		},
+		api.OptionsUpdate: func(url string) object { return object{"sessionId": "s", "provider": needsTokens(url)} },
+	} {
+		t.Run(method, func(t *testing.T) {
+			u := newWired(t).upstream(func(u *upstream, id string) { u.send(id, 200, done) })
+			u.token = func(provider string, n int) (string, error) {
+				if n == 1 {
+					u.must(method, params("https://two.invalid"), nil)
+				}
+				return "of-two", nil
+			}
+			u.must(api.InferenceSetProvider, nil, nil)
+			u.must(api.SessionCreate, object{"sessionId": "s", "model": "red/fast"}, nil)
+			u.must(method, params("https://one.invalid"), nil)
+			u.must(api.SessionSend, object{"sessionId": "s", "prompt": "x"}, nil)
+			u.await(event.SessionIdle)
+			want := []string{"https://two.invalid/chat/completions Bearer of-two"}
+			if got := u.headers("Authorization"); !slices.Equal(got, want) {
+				t.Errorf("requests = %q, want %q", got, want)
+			}
+		})
+	}
+}
+
 func TestAnAbortedRequestIsCancelledAtTheClient(t *testing.T) {
 	asked := make(chan string, 10)
 	u := newWired(t).upstream(func(u *upstream, id string) { asked <- id })

@@ -226,14 +226,9 @@ func (c *conn) setEffort(ctx context.Context, p api.EffortParams) (api.EffortRes
 // addProviders adds to what a session was opened with. What has the same name is
 // replaced.
 func (c *conn) addProviders(ctx context.Context, p api.ProviderAddParams) (api.ProviderAddResult, error) {
-	err := c.server.host.Settings.ChangeProviders(ctx, p.SessionID, func(to *provider.Set) error {
+	err := c.changeProviders(ctx, p.SessionID, provider.Set{Listed: p.Providers}, func(to *provider.Set) error {
 		return addListed(to, p.Providers, p.Models)
 	})
-	if endpoints := (provider.Set{Listed: p.Providers}).TokenEndpoints(); err == nil && len(endpoints) > 0 {
-		if client := c.clientOf(p.SessionID); client != nil {
-			c.server.host.Clients.AddTokens(p.SessionID, client, endpoints, c.token)
-		}
-	}
 	result := api.ProviderAddResult{Models: []api.Model{}}
 	for _, m := range p.Models {
 		result.Models = append(result.Models, selectable(m))

@@ -95,9 +95,10 @@ func optionProvider(p api.OptionsParams) (*provider.Provider, error) {
 	return ownProvider(said)
 }
 
-// replaceProvider gives a session another endpoint, with its secrets.
+// replaceProvider gives a session another endpoint, with its secrets. If the endpoint
+// needs tokens, this client is asked for them.
 func (c *conn) replaceProvider(ctx context.Context, id event.SessionID, own *provider.Provider) error {
-	return c.server.host.Settings.ChangeProviders(ctx, id, func(to *provider.Set) error {
+	return c.changeProviders(ctx, id, provider.Set{Own: own}, func(to *provider.Set) error {
 		to.Own = own
 		return nil
 	})

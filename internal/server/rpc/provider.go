@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -67,6 +68,18 @@ func checkListed(set provider.Set) error {
 		if !known[m.Provider] || m.ID == "" {
 			return errBadParams{fmt.Errorf("models[%d]: it needs an id and one of the providers", i)}
 		}
+	}
+	return nil
+}
+
+// changeProviders changes the providers of a session. From then on, this client is asked
+// for the tokens of the providers that it brings.
+func (c *conn) changeProviders(ctx context.Context, id event.SessionID, brought provider.Set, change func(*provider.Set) error) error {
+	if err := c.server.host.Settings.ChangeProviders(ctx, id, change); err != nil {
+		return err
+	}
+	if client, endpoints := c.clientOf(id), brought.TokenEndpoints(); client != nil && len(endpoints) > 0 {
+		c.server.host.Clients.AddTokens(id, client, endpoints, c.token)
 	}
 	return nil
 }
