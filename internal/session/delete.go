@@ -38,10 +38,13 @@ func (h *Host) Delete(ctx context.Context, id event.SessionID) error {
 	return h.delete(ctx, id, func() error { return nil })
 }
 
-// delete is Delete, unless check fails. Nothing changes the session between the two.
+// delete is Delete, unless check fails. Nothing changes the session between the two, and
+// check finds everything in the store that the session has accepted before. The deletion
+// has a transaction of its own, because the store cannot take it back: it would be
+// reported as a failure if anything else in the transaction failed.
 func (h *Host) delete(ctx context.Context, id event.SessionID, check func() error) error {
 	var d Deletion
-	err := h.changeAny(ctx, id, func(tx *txn) (err error) {
+	err := h.submit(ctx, id, &intent{alone: true, done: make(chan error, 1), do: func(tx *txn) (err error) {
 		if err := tx.exists(); err != nil {
 			return err
 		}
@@ -53,7 +56,7 @@ func (h *Host) delete(ctx context.Context, id event.SessionID, check func() erro
 			tx.resetAfterDeletion()
 		}
 		return err
-	})
+	}})
 	var damage *eventlog.Damage
 	if errors.As(err, &damage) {
 		if err = check(); err == nil {
@@ -62,7 +65,6 @@ func (h *Host) delete(ctx context.Context, id event.SessionID, check func() erro
 	}
 	switch {
 	case err == nil:
-		h.notifyWatchers(Notice{Deleted, eventlog.Session{ID: id}})
 		h.finishDeletion(d)
 	case errors.Is(err, ErrNotFound):
 		if left := h.removeRest(id); left != nil { // an earlier attempt may have left something
@@ -72,8 +74,9 @@ func (h *Host) delete(ctx context.Context, id event.SessionID, check func() erro
 	return err
 }
 
-// deleteStored writes the deletion down and deletes the session from the store. It is
-// carried out even if the caller leaves meanwhile.
+// deleteStored writes the deletion down, deletes the session from the store and tells the
+// watchers, before they can be told of a new session with the same id. It is carried out
+// even if the caller leaves meanwhile.
 func (h *Host) deleteStored(id event.SessionID) (Deletion, error) {
 	ctx := context.WithoutCancel(h.ctx)
 	d := Deletion{Session: id, Agents: h.agentsOf(ctx, id)}
@@ -85,29 +88,30 @@ func (h *Host) deleteStored(id event.SessionID) (Deletion, error) {
 			return d, fmt.Errorf("delete session %s: %w", id, err)
 		}
 	}
-	err := h.store.Delete(ctx, id)
-	if err == nil {
-		return d, nil
+	if err := h.store.Delete(ctx, id); err != nil {
+		_, exists := h.store.Session(ctx, id)
+		if exists == nil {
+			h.endDeletion(id)
+		}
+		if !errors.Is(exists, ErrNotFound) || errors.Is(err, ErrNotFound) {
+			return d, err
+		} // otherwise the session is deleted, although the store reported an error
 	}
-	switch _, exists := h.store.Session(ctx, id); {
-	case exists == nil:
-		h.endDeletion(id)
-	case errors.Is(exists, ErrNotFound) && !errors.Is(err, ErrNotFound):
-		return d, nil // the session is deleted, although the store reported an error
-	}
-	return d, err
+	h.notifyWatchers(Notice{Deleted, eventlog.Session{ID: id}})
+	return d, nil
 }
 
-// resetAfterDeletion makes the session in memory look like one that never existed,
-// also for the intents that follow in the same transaction.
+// resetAfterDeletion makes the session in memory look like one that never existed. The
+// transaction drops all that it has to do, such as to stop the turn of an agent that
+// nobody waits for.
 func (tx *txn) resetAfterDeletion() {
 	tx.s.clients.removeAll()
 	tx.s.feed.reached(eventlog.End{})
 	tx.s.secrets.forget()
 	tx.s.restoring.endWaiting(errDeleted)
 	tx.s.log.end, tx.s.log.info = eventlog.End{}, eventlog.Info{}
-	tx.stored, tx.sent, tx.jobs, tx.secrets = nil, nil, nil, nil
 	tx.State.Reset()
+	*tx = txn{s: tx.s, State: tx.State, now: tx.now}
 }
 
 var errDeleted = errors.New("the session was deleted")

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
@@ -248,4 +250,166 @@ func TestADeletionEndsTheCompactionUnderWay(t *testing.T) {
 	if d := <-done; d.Outcome != "failed" || d.Cause != event.CauseInterrupted {
 		t.Errorf("it ended with %+v", d)
 	}
+}
+
+// An appendingStore calls a function before each append.
+type appendingStore struct {
+	eventlog.Store
+	before func(eventlog.Batch) error
+}
+
+func (s appendingStore) Append(ctx context.Context, id event.SessionID, b eventlog.Batch) (eventlog.End, error) {
+	if err := s.before(b); err != nil {
+		return eventlog.End{}, err
+	}
+	return s.Store.Append(ctx, id, b)
+}
+
+// A crowdedSession is the session "s", whose goroutine finds several requests at once in
+// its mailbox.
+type crowdedSession struct {
+	*sessiontest.Fixture
+	files   *sessionFiles
+	notices []string     // the kinds of what a watcher was told since the requests were made
+	create  func() error // called before a new session is stored; nil if it is simply stored
+}
+
+// crowd makes requests to a session while it stores something, so that all of them wait
+// in its mailbox in their order, and returns when they were carried out.
+func crowd(t *testing.T, c *crowdedSession, requests ...func(*session.Host)) {
+	c.Fixture, c.files = sessiontest.New(t, offline.Model{}), newSessionFiles("s")
+	c.Host.Close()
+	held, release, crowded := make(chan struct{}), make(chan struct{}), false
+	c.Store = appendingStore{c.Store, func(b eventlog.Batch) error {
+		switch {
+		case b.Events[0].Type == event.SessionNamed:
+			close(held)
+			<-release
+		case crowded && b.After.Seq == 0 && c.create != nil:
+			return c.create()
+		}
+		return nil
+	}}
+	startEngine(c.Fixture, c.files, context.Background(), nil)
+	if _, err := c.Host.Create(t.Context(), "s", session.Spec{Env: []string{"TOKEN=of the first"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var done sync.WaitGroup
+	done.Go(func() { _ = c.Host.Rename(t.Context(), "s", "held") })
+	<-held
+	for _, request := range requests {
+		done.Go(func() { request(c.Host) })
+		synctest.Wait()
+	}
+	crowded = true
+	c.Host.Clients.WatchList(&session.Watcher{Tell: func(n session.Notice) {
+		if n.Kind != session.Updated {
+			c.notices = append(c.notices, n.Kind)
+		}
+	}})
+	close(release)
+	done.Wait()
+	synctest.Wait()
+}
+
+func (c *crowdedSession) exists(t *testing.T) bool {
+	_, err := c.Store.Session(t.Context(), "s")
+	if err != nil && !errors.Is(err, eventlog.ErrNotFound) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// A retention sees what the session has accepted before, also if both were asked for
+// while the session was busy.
+func TestARetentionKeepsWhatWasJustAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c crowdedSession
+		var keep string
+		var sent, deleted error
+		crowd(t, &c,
+			func(h *session.Host) {
+				_, sent = h.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "Reply with exactly: HELLO"})
+			},
+			func(h *session.Host) {
+				keep, deleted = h.Retention.Delete(t.Context(), "s", session.Age{Before: time.Now().Add(time.Hour), Named: true})
+			})
+		if sent != nil || deleted != nil || keep != "it is unfinished" || !c.exists(t) {
+			t.Errorf("the input: %v; the deletion: %v, kept because %q; the session exists: %v", sent, deleted, keep, c.exists(t))
+		}
+	})
+}
+
+// What is asked for after a deletion and fails does not make the deletion fail, which
+// cannot be taken back.
+func TestADeletionDoesNotFailWithWhatFollowsIt(t *testing.T) {
+	for name, create := range map[string]func() error{
+		"a failure": func() error { return errRefused },
+		"a panic":   func() error { panic("the store breaks") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := crowdedSession{create: create}
+				var deleted, created error
+				crowd(t, &c,
+					func(h *session.Host) { deleted = h.Delete(t.Context(), "s") },
+					func(h *session.Host) { _, created = h.Create(t.Context(), "s", session.Spec{}, nil) })
+				if deleted != nil || created == nil || c.exists(t) {
+					t.Errorf("the deletion: %v; the creation: %v; the session exists: %v", deleted, created, c.exists(t))
+				}
+				if c.files.left["s"] || len(c.files.begun) > 0 || !slices.Equal(c.notices, []string{session.Deleted}) {
+					t.Errorf("%v is left, %v is unfinished; the watcher was told %q", c.files.left, c.files.begun, c.notices)
+				}
+			})
+		})
+	}
+}
+
+// What is asked for before a deletion and cannot be recorded does not make the deletion
+// fail.
+func TestADeletionDoesNotFailWithWhatPrecedesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c crowdedSession
+		var noted, deleted error
+		deep := []byte(strings.Repeat("[", 9950) + strings.Repeat("]", 9950))
+		crowd(t, &c,
+			func(h *session.Host) {
+				_, noted = h.Log.Note(t.Context(), "s", event.ToolStartData{Arguments: deep}, false)
+			},
+			func(h *session.Host) { deleted = h.Delete(t.Context(), "s") })
+		if noted == nil || deleted != nil || c.exists(t) {
+			t.Errorf("the note: %v; the deletion: %v; the session exists: %v", noted, deleted, c.exists(t))
+		}
+		if c.files.left["s"] || len(c.files.begun) > 0 {
+			t.Errorf("%v is left, %v is unfinished", c.files.left, c.files.begun)
+		}
+	})
+}
+
+// A session that was asked for while one with the same id was being deleted has its own
+// files, and neither the environment that the deleted one had nor one that was brought
+// for it last. Watchers are told of both in their order.
+func TestASessionThatReplacesADeletedOneIsNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c crowdedSession
+		var resumed, deleted, created error
+		crowd(t, &c,
+			func(h *session.Host) {
+				_, resumed = h.Resume(t.Context(), "s", session.Resume{Spec: session.Spec{Env: []string{"TOKEN=of the deleted"}}}, nil)
+			},
+			func(h *session.Host) { deleted = h.Delete(t.Context(), "s") },
+			func(h *session.Host) { _, created = h.Create(t.Context(), "s", session.Spec{}, &session.Client{}) })
+		if err := errors.Join(resumed, deleted, created); err != nil || !c.exists(t) {
+			t.Fatalf("%v; the session exists: %v", err, c.exists(t))
+		}
+		if env, err := c.Host.Settings.Environment(t.Context(), "s"); err != nil || len(env) > 0 {
+			t.Errorf("the new session has the environment %q, %v", env, err)
+		}
+		if !c.files.left["s"] {
+			t.Error("the files of the new session were removed")
+		}
+		if want := []string{session.Deleted, session.Created}; !slices.Equal(c.notices, want) {
+			t.Errorf("the watcher was told %q, want %q", c.notices, want)
+		}
+	})
 }

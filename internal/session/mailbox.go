@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,7 @@ type intent struct {
 	do       func(*txn) error
 	readOnly bool       // true if it changes nothing, so that the turn need not go on
 	upkeep   bool       // true if nobody asked for it: it makes no turn go on that nobody has asked for
+	alone    bool       // true if it has a transaction of its own: what it does cannot be taken back if others fail
 	done     chan error // buffered; nil if nobody waits
 	err      error
 
@@ -65,12 +67,17 @@ func (in *intent) finish(err error) {
 	}
 }
 
-// take empties the inbox and returns what was in it.
+// take removes the intents of the next transaction from the inbox: all of them, or those
+// before an intent that is to be alone, or that one.
 func (m *mailbox) take() []*intent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	batch := m.inbox
-	m.inbox = nil
+	n := len(m.inbox)
+	if i := slices.IndexFunc(m.inbox, func(in *intent) bool { return in.alone }); i >= 0 {
+		n = max(i, 1)
+	}
+	batch := m.inbox[:n:n]
+	m.inbox = append([]*intent(nil), m.inbox[n:]...) // nil if all are taken
 	return batch
 }
 

@@ -73,7 +73,8 @@ func (h *Host) reasonToKeep(ctx context.Context, s eventlog.Session, a Age) stri
 var errKept = errors.New("the session is kept")
 
 // Delete deletes a session that is old, unless there is a reason to keep it by now,
-// which it returns. Nothing happens to the session between the two.
+// which it returns. Nothing happens to the session between the two, and an input that the
+// session has accepted before is a reason.
 func (rs Retention) Delete(ctx context.Context, id event.SessionID, a Age) (keep string, err error) {
 	err = rs.host.delete(ctx, id, func() error {
 		s, err := rs.host.store.Session(ctx, id)
