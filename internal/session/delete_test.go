@@ -216,7 +216,7 @@ type refusingStore struct{ eventlog.Store }
 
 func (refusingStore) Delete(context.Context, event.SessionID) error { return errRefused }
 
-// A new session has nothing of a deleted one that had the same name.
+// A new session has nothing of a deleted one that had the same id.
 func TestANewSessionHasNoSecretOfADeletedOne(t *testing.T) {
 	b := sessiontest.New(t, offline.Model{})
 	if _, err := b.Host.Create(t.Context(), "s", session.Spec{Env: []string{"KEY=old"}}, &session.Client{Viewer: sessiontest.NewViewer()}); err != nil {
@@ -227,6 +227,9 @@ func TestANewSessionHasNoSecretOfADeletedOne(t *testing.T) {
 	}
 	if err := b.Host.Delete(t.Context(), "s"); err != nil {
 		t.Fatal(err)
+	}
+	if b.Host.Clients.InUse("s") {
+		t.Error("the deleted session still has a client")
 	}
 	b.Create("s", &session.Client{})
 	if env, err := b.Host.Settings.Environment(t.Context(), "s"); err != nil || len(env) > 0 {
@@ -412,4 +415,17 @@ func TestASessionThatReplacesADeletedOneIsNew(t *testing.T) {
 			t.Errorf("the watcher was told %q, want %q", c.notices, want)
 		}
 	})
+}
+
+// An agent whose call is over is stopped when its session is read. A deletion that reads
+// it has nothing to record any more.
+func TestAnAgentThatNobodyWaitsForCanBeDeleted(t *testing.T) {
+	b, agent := leaveOrphan(t, &agentlessModel{})
+	b.Open()
+	if err := b.Host.Delete(t.Context(), agent); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.Store.Session(t.Context(), agent); !errors.Is(err, eventlog.ErrNotFound) {
+		t.Errorf("the session of the agent: %v, want that there is none", err)
+	}
 }
