@@ -44,25 +44,36 @@ func (h *Host) Delete(ctx context.Context, id event.SessionID) error {
 // reported as a failure if anything else in the transaction failed.
 func (h *Host) delete(ctx context.Context, id event.SessionID, check func() error) error {
 	var d Deletion
-	err := h.submit(ctx, id, &intent{alone: true, done: make(chan error, 1), do: func(tx *txn) (err error) {
-		if err := tx.exists(); err != nil {
+	remove := func(s *Session) (err error) {
+		if err = check(); err != nil {
 			return err
 		}
-		if err := check(); err != nil {
-			return err
-		}
-		tx.s.stopWork(errAborted)
+		s.stopWork(errAborted)
 		if d, err = h.deleteStored(id); err == nil {
-			tx.resetAfterDeletion()
+			s.resetAfterDeletion()
 		}
 		return err
-	}})
-	var damage *eventlog.Damage
-	if errors.As(err, &damage) {
-		if err = check(); err == nil {
-			d, err = h.deleteStored(id)
-		}
 	}
+	err := h.submit(ctx, id, &intent{
+		alone: true, done: make(chan error, 1),
+		do: func(tx *txn) error {
+			if err := tx.exists(); err != nil {
+				return err
+			}
+			err := remove(tx.s)
+			if err == nil {
+				tx.resetAfterDeletion()
+			}
+			return err
+		},
+		unread: func(s *Session, err error) error {
+			var damage *eventlog.Damage
+			if !errors.As(err, &damage) {
+				return err
+			}
+			return remove(s)
+		},
+	})
 	switch {
 	case err == nil:
 		h.finishDeletion(d)
@@ -101,15 +112,18 @@ func (h *Host) deleteStored(id event.SessionID) (Deletion, error) {
 	return d, nil
 }
 
-// resetAfterDeletion makes the session in memory look like one that never existed. The
-// transaction drops all that it has to do, such as to stop the turn of an agent that
-// nobody waits for.
+// resetAfterDeletion makes the session in memory look like one that never existed.
+func (s *Session) resetAfterDeletion() {
+	s.clients.removeAll()
+	s.feed.reached(eventlog.End{})
+	s.secrets.forget()
+	s.restoring.endWaiting(errDeleted)
+	s.log = logged{}
+}
+
+// resetAfterDeletion drops all that the transaction has to do, such as to stop the turn
+// of an agent that nobody waits for.
 func (tx *txn) resetAfterDeletion() {
-	tx.s.clients.removeAll()
-	tx.s.feed.reached(eventlog.End{})
-	tx.s.secrets.forget()
-	tx.s.restoring.endWaiting(errDeleted)
-	tx.s.log.end, tx.s.log.info = eventlog.End{}, eventlog.Info{}
 	tx.State.Reset()
 	*tx = txn{s: tx.s, State: tx.State, now: tx.now}
 }

@@ -3,10 +3,12 @@ package session_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -428,4 +430,63 @@ func TestAnAgentThatNobodyWaitsForCanBeDeleted(t *testing.T) {
 	if _, err := b.Store.Session(t.Context(), agent); !errors.Is(err, eventlog.ErrNotFound) {
 		t.Errorf("the session of the agent: %v, want that there is none", err)
 	}
+}
+
+// An unreadableStore cannot read the sessions that were quarantined.
+type unreadableStore struct{ eventlog.Store }
+
+func (s unreadableStore) Read(ctx context.Context, id event.SessionID, after event.Seq) iter.Seq2[event.Event, error] {
+	if index, err := s.Session(ctx, id); err == nil && index.Damage != nil {
+		return func(yield func(event.Event, error) bool) { yield(event.Event{}, index.Damage) }
+	}
+	return s.Store.Read(ctx, id, after)
+}
+
+// heldDeletions holds the first deletion until it is released.
+type heldDeletions struct {
+	session.Deletions
+	later   atomic.Bool
+	release chan struct{}
+}
+
+func (h *heldDeletions) Begin(d session.Deletion) error {
+	if !h.later.Swap(true) {
+		<-h.release
+	}
+	return h.Deletions.Begin(d)
+}
+
+// A damaged session is deleted twice at the same time, and made anew. The deletion that
+// comes first removes the damaged one; none removes the new one.
+func TestADeletionOfADamagedSessionDeletesNoNewOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := sessiontest.New(t, offline.Model{})
+		b.Create("s", &session.Client{})
+		b.Host.Close()
+		b.Store = unreadableStore{b.Store}
+		if err := b.Store.Quarantine(t.Context(), "s", &eventlog.Damage{Seq: 1, Reason: "a test"}); err != nil {
+			t.Fatal(err)
+		}
+		held := &heldDeletions{Deletions: killableEngine{newSessionFiles("s"), b.Store, context.Background(), nil}, release: make(chan struct{})}
+		b.Options.Deletions = held
+		b.Open()
+		var first, second, created error
+		var done sync.WaitGroup
+		for _, request := range []func(){
+			func() { first = b.Host.Delete(t.Context(), "s") },
+			func() { second = b.Host.Delete(t.Context(), "s") },
+			func() { _, created = b.Host.Create(t.Context(), "s", session.Spec{}, nil) },
+		} {
+			done.Go(request)
+			synctest.Wait()
+		}
+		close(held.release)
+		done.Wait()
+		if first != nil || !errors.Is(second, session.ErrNotFound) || created != nil {
+			t.Errorf("the deletions: %v and %v; the creation: %v", first, second, created)
+		}
+		if _, err := b.Store.Session(t.Context(), "s"); err != nil {
+			t.Errorf("the new session: %v", err)
+		}
+	})
 }

@@ -45,6 +45,7 @@ type intent struct {
 	alone    bool       // true if it has a transaction of its own: what it does cannot be taken back if others fail
 	done     chan error // buffered; nil if nobody waits
 	err      error
+	unread   func(*Session, error) error // carried out if the log cannot be read; nil if the intent then fails
 
 	started atomic.Bool // true when it is carried out or was withdrawn
 }
@@ -59,6 +60,18 @@ func (in *intent) run(tx *txn) error {
 		return errWithdrawn
 	}
 	return in.do(tx)
+}
+
+// runUnread carries out what an intent does if the log cannot be read because of err.
+func (in *intent) runUnread(s *Session, err error) error {
+	switch {
+	case in.unread == nil:
+		return err
+	case !in.started.CompareAndSwap(false, true):
+		return errWithdrawn
+	default:
+		return in.unread(s, err)
+	}
 }
 
 func (in *intent) finish(err error) {

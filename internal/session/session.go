@@ -77,7 +77,7 @@ func (s *Session) transact(batch []*intent) {
 	found := s.state == nil
 	if err := s.load(); err != nil {
 		for _, in := range batch {
-			in.finish(err)
+			in.finish(in.runUnread(s, err))
 		}
 		return
 	}
