@@ -147,17 +147,18 @@ func (h *Host) finishDeletion(d Deletion) {
 }
 
 // removeRest removes the files of a session that is not in the store. It runs in the
-// session's own goroutine, so that the files of a new session with the same id stay.
+// session's own goroutine, so that the files of a new session with the same id stay, and in
+// a transaction of its own, so that it does not fail with a new one that cannot be made.
 func (h *Host) removeRest(id event.SessionID) error {
 	if h.opts.Forget == nil {
 		return nil
 	}
-	return h.inspectAny(h.ctx, id, func(tx *txn) error {
+	return h.submit(h.ctx, id, &intent{readOnly: true, alone: true, done: make(chan error, 1), do: func(tx *txn) error {
 		if tx.State.Seq > 0 {
 			return nil
 		}
 		return h.opts.Forget(id)
-	})
+	}})
 }
 
 func (h *Host) endDeletion(id event.SessionID) {
