@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"
@@ -145,7 +146,11 @@ func (t *toolbox) endTask(ctx context.Context, id event.SessionID, key string) e
 func (t *toolbox) lastPlace(id event.SessionID) (*event.Workspace, error) {
 	text, err := os.ReadFile(deletions{t.folder}.path(id))
 	if errors.Is(err, fs.ErrNotExist) {
-		return t.workspaces.choice(context.Background(), id)
+		place, err := t.workspaces.choice(context.Background(), id)
+		if errors.Is(err, eventlog.ErrNotFound) {
+			return nil, nil
+		}
+		return place, err
 	}
 	var d session.Deletion
 	if err == nil {

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -47,7 +46,9 @@ func newSessionWorkspaces(places *workspaces.Registry, openOwn func(event.Sessio
 // maxChosen is how many sessions are remembered with their workspaces.
 const maxChosen = 4096
 
-// choice returns the workspace that a session has chosen; nil for this machine.
+// choice returns the workspace that a session has chosen; nil for this machine. It fails
+// for a session that is not stored, because a call of one that was deleted meanwhile must
+// not run on this machine.
 func (w *sessionWorkspaces) choice(ctx context.Context, id event.SessionID) (*event.Workspace, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,9 +56,6 @@ func (w *sessionWorkspaces) choice(ctx context.Context, id event.SessionID) (*ev
 		return known, nil
 	}
 	s, err := w.index.Session(ctx, id)
-	if errors.Is(err, eventlog.ErrNotFound) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, fmt.Errorf("find the workspace of session %s: %w", id, err)
 	}

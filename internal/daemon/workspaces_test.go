@@ -1,0 +1,28 @@
+package daemon
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/abide-run/abide/internal/daemon/workspaces"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+// A call of a session that was deleted while the call began must not run on the machine of
+// the engine: the session may have worked elsewhere.
+func TestASessionThatIsNotStoredHasNoWorkspace(t *testing.T) {
+	w := newSessionWorkspaces(workspaces.New(workspaces.Options{}), func(event.SessionID) (ownFolder, error) {
+		return ownFolder{}, errors.New("there is no folder")
+	})
+	w.index = eventlog.NewMemory()
+	if at, err := w.of(t.Context(), "gone"); !errors.Is(err, eventlog.ErrNotFound) {
+		t.Fatalf("the workspace of a session that is not stored is %v, %v", at, err)
+	}
+	if _, err := w.files("gone"); !errors.Is(err, eventlog.ErrNotFound) {
+		t.Fatalf("the files of a session that is not stored: %v", err)
+	}
+	if !w.isRemote(t.Context(), "gone") {
+		t.Fatal("the protected files of this machine are used for a session that is not stored")
+	}
+}
