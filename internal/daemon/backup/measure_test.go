@@ -16,13 +16,21 @@ import (
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 )
 
-// TestMeasureLargeFolders measures a backup and a restore, for as many sessions as the
-// variable ABIDE_MEASURE_SESSIONS says.
+// TestMeasureLargeFolders measures a backup and a restore for each number of sessions in
+// the variable ABIDE_MEASURE_SESSIONS, such as 25000,50000,100000.
 func TestMeasureLargeFolders(t *testing.T) {
-	n, err := strconv.Atoi(os.Getenv("ABIDE_MEASURE_SESSIONS"))
-	if err != nil {
-		t.Skip("skipped: set ABIDE_MEASURE_SESSIONS to a number of sessions, such as 100000")
+	text := os.Getenv("ABIDE_MEASURE_SESSIONS")
+	if text == "" {
+		t.Skip("skipped: set ABIDE_MEASURE_SESSIONS to numbers of sessions, such as 25000,50000,100000")
 	}
+	for number := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(number)
+		must(t, err)
+		t.Run(number, func(t *testing.T) { measureFolder(t, n) })
+	}
+}
+
+func measureFolder(t *testing.T, n int) {
 	dir := filepath.Join(t.TempDir(), "data")
 	must(t, os.Mkdir(dir, 0o700))
 	s := Source{Dir: dir, Store: filepath.Join(dir, "abide.db")}

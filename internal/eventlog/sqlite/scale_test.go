@@ -14,16 +14,24 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// TestManySessions measures listing and searching in stores of 1,000, 10,000 and 100,000
-// sessions, and prints the figures. It takes minutes: set ABIDE_SCALE to run it.
-func TestManySessions(t *testing.T) {
-	if os.Getenv("ABIDE_SCALE") == "" {
-		t.Skip("set ABIDE_SCALE=1 to measure stores of up to 100,000 sessions")
+// measureEach calls f with each number of the variable ABIDE_MEASURE_SESSIONS, such as
+// 25000,50000,100000. Without it the test is skipped.
+func measureEach(t *testing.T, f func(t *testing.T, n int)) {
+	text := os.Getenv("ABIDE_MEASURE_SESSIONS")
+	if text == "" {
+		t.Skip("skipped: set ABIDE_MEASURE_SESSIONS to numbers of sessions, such as 25000,50000,100000")
 	}
-	for _, n := range []int{1000, 10_000, 100_000} {
-		measureSessions(t, n)
+	for number := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(number, func(t *testing.T) { f(t, n) })
 	}
 }
+
+// TestMeasureSessions measures listing and searching.
+func TestMeasureSessions(t *testing.T) { measureEach(t, measureSessions) }
 
 func measureSessions(t *testing.T, n int) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "abide.db"), Options{Sync: eventlog.Normal})
@@ -54,17 +62,17 @@ func measureSessions(t *testing.T, n int) {
 	measure("page of a folder that has none", func() { page(eventlog.Query{Listed: true, Dir: "/none"}, 50) })
 	measure("busy sessions, of which there are none", func() { page(eventlog.Query{Listed: true, Busy: true}, 50) })
 	measure("text in a name that none has", func() { page(eventlog.Query{Listed: true, Text: "none"}, 50) })
-	measure("one by the start of its id", func() { page(eventlog.Query{Listed: true, IDPrefix: "00000500"}, 50) })
+	measure("one by the start of its id", func() { page(eventlog.Query{Listed: true, IDPrefix: string(measuredID(n / 2)[:8])}, 50) })
 	measure("all", func() { page(eventlog.Query{Listed: true}, n+1) })
-	measure("first search, which fills the index", func() { found(t, s, "number500") })
+	measure("first search, which fills the index", func() { found(t, s, fmt.Sprint("number", n/2)) })
 	s = openAgain(t, s)
-	measure("search in a new process, hit", func() { found(t, s, "number500") })
-	measure("search, hit", func() { found(t, s, "number501") })
+	measure("search in a new process, hit", func() { found(t, s, fmt.Sprint("number", n/2)) })
+	measure("search, hit", func() { found(t, s, fmt.Sprint("number", n/2+1)) })
 	measure("search, miss", func() { found(t, s, "nothing") })
 	measure("search, hit in a tenth of all", func() { found(t, s, "common5") })
 	measure("search, hit in all", func() { found(t, s, "words") })
 	measure("delete one", func() {
-		if err := s.Delete(t.Context(), measuredID(500)); err != nil {
+		if err := s.Delete(t.Context(), measuredID(n/2)); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -77,13 +85,10 @@ func measureSessions(t *testing.T, n int) {
 }
 
 // TestMeasureDeletions measures the deletion of half of the sessions of a store, and of
-// half of the others, and how its file gets smaller, for as many sessions as the variable
-// ABIDE_MEASURE_SESSIONS says.
-func TestMeasureDeletions(t *testing.T) {
-	n, err := strconv.Atoi(os.Getenv("ABIDE_MEASURE_SESSIONS"))
-	if err != nil {
-		t.Skip("skipped: set ABIDE_MEASURE_SESSIONS to a number of sessions, such as 100000")
-	}
+// half of the others, and how its file gets smaller.
+func TestMeasureDeletions(t *testing.T) { measureEach(t, measureDeletions) }
+
+func measureDeletions(t *testing.T, n int) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "abide.db"), Options{Sync: eventlog.Normal})
 	if err != nil {
 		t.Fatal(err)
