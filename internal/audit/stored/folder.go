@@ -39,7 +39,7 @@ type Folder struct {
 
 const (
 	applicationID = 0x61626964 // "abid"
-	newestSchema  = 3
+	newestSchema  = 4          // 3 and the same tables, with a session in another workspace
 )
 
 // ErrChanged means that an engine began to write while the folder was read as one
