@@ -49,7 +49,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "error", "log messages of `LEVEL` and above on stderr: none, error, warning, info, debug or all")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.runCommand(), a.answerCommand(), a.questionsCommand(), a.rulesCommand(), a.abortCommand(), a.sessionsCommand(), a.compactCommand(), a.contextCommand(), a.psCommand(), a.logsCommand(), a.stopCommand(),
-		a.memoryCommand(), a.jobsCommand(), a.modelsCommand(), a.serveCommand(), a.workspaceCommand(), a.configCommand(), a.trustCommand(), a.doctorCommand(), a.auditCommand(), a.backupCommand(), a.restoreCommand(), a.vacuumCommand(), a.completionCommand(), a.manCommand(), a.versionCommand())
+		a.memoryCommand(), a.jobsCommand(), a.modelsCommand(), a.serveCommand(), a.workspaceCommand(), a.configCommand(), a.trustCommand(), a.statusCommand(), a.doctorCommand(), a.auditCommand(), a.backupCommand(), a.restoreCommand(), a.vacuumCommand(), a.completionCommand(), a.manCommand(), a.versionCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	a.registerCompletions(root)
 	return root

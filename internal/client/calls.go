@@ -16,6 +16,11 @@ func (c *Client) Ping(ctx context.Context, message string) (api.PingResult, erro
 	return call[api.PingResult](ctx, c, api.Ping, api.PingParams{Message: message})
 }
 
+// RuntimeStatus returns the version of the engine.
+func (c *Client) RuntimeStatus(ctx context.Context) (api.RuntimeStatus, error) {
+	return call[api.RuntimeStatus](ctx, c, api.StatusGet, struct{}{})
+}
+
 // Opening and leaving sessions.
 
 // Create makes a session and attaches to it.

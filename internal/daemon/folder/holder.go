@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 )
 
 // A Holder is the process that took the lock last.
 type Holder struct {
-	PID     int  // process id; zero if it is not known
-	Stopped bool // true if the process was stopped by a signal; known only on Linux
+	PID     int       // process id; zero if it is not known
+	Stopped bool      // true if the process was stopped by a signal; known only on Linux
+	Since   time.Time // when it took the lock; zero if that is not known
 }
 
 func (h Holder) String() string {
@@ -28,9 +30,11 @@ func (f *Folder) Holder() Holder {
 	if err != nil {
 		return h
 	}
-	if _, err := fmt.Sscanf(string(text), "pid %d", &h.PID); err == nil {
+	var since string
+	if n, _ := fmt.Sscanf(string(text), "pid %d\nsince %s", &h.PID, &since); n > 0 {
 		h.Stopped = isStopped(h.PID)
 	}
+	h.Since, _ = time.Parse(time.RFC3339, since) // zero if the text was not written to its end
 	return h
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // replace puts a new folder where the old one was.
@@ -133,11 +134,15 @@ func TestAHolderThatIsStoppedIsKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := f.Holder(); got != (Holder{PID: other.Process.Pid}) {
+	began := f.Holder().Since
+	if age := time.Since(began); age < 0 || age > time.Hour {
+		t.Errorf("it has the lock since %v", began)
+	}
+	if got := f.Holder(); got != (Holder{PID: other.Process.Pid, Since: began}) {
 		t.Errorf("a running holder is %+v", got)
 	}
 	stop(syscall.SIGSTOP, syscall.WUNTRACED)
-	if got := f.Holder(); got != (Holder{PID: other.Process.Pid, Stopped: true}) {
+	if got := f.Holder(); got != (Holder{PID: other.Process.Pid, Stopped: true, Since: began}) {
 		t.Errorf("a stopped holder is %+v", got)
 	}
 	stop(syscall.SIGKILL, 0)
