@@ -244,8 +244,9 @@ func (a *app) stay(ctx context.Context, code int) {
 		if ctx.Err() != nil {
 			ctx = context.Background() // a further signal ends the process
 		}
+		a.err.redirect(&boundedLog{os.Stderr, maxEngineLog}) // the standard error is the log now
 		a.needed.AwaitIdle(ctx)
-		removeEmptyLog(dir)
+		removeEmptyLog(filepath.Join(dir, engineLog))
 	}
 	_ = a.needed.Close() // the exit code was given
 }

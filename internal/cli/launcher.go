@@ -154,10 +154,6 @@ func keepFromChildren() (inherited []int) {
 	return inherited
 }
 
-// engineLog is the name of the file in the data folder to which an engine writes that
-// goes on after its command.
-const engineLog = "engine.log"
-
 // detach takes this process away from its terminal, its standard streams and its working
 // directory.
 func detach(dir string) error {
@@ -166,7 +162,7 @@ func detach(dir string) error {
 		return err
 	}
 	defer null.Close()
-	log, err := os.OpenFile(filepath.Join(dir, engineLog), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	log, err := openEngineLog(filepath.Join(dir, engineLog))
 	if err != nil {
 		return err
 	}
@@ -178,12 +174,4 @@ func detach(dir string) error {
 	}
 	syscall.Setsid() // fails if this process leads a group, which is then its own
 	return os.Chdir("/")
-}
-
-// removeEmptyLog removes the log of an engine that had nothing to report.
-func removeEmptyLog(dir string) {
-	path := filepath.Join(dir, engineLog)
-	if info, err := os.Stat(path); err == nil && info.Size() == 0 {
-		os.Remove(path)
-	}
 }

@@ -31,6 +31,13 @@ func (p *printer) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// redirect makes the printer write to another writer from now on, which has not failed yet.
+func (p *printer) redirect(w io.Writer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.w, p.err = w, nil
+}
+
 func (p *printer) printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
 
 // json writes a value as one line.
