@@ -24,7 +24,7 @@ import (
 
 const workspaceHelp = `Serve the files and processes of this machine over gRPC to programs that run
 elsewhere: outside of this container or virtual machine, or on another computer. See
-docs/WORKSPACE.md. Sessions of abide itself work on their own machine for now.
+docs/WORKSPACE.md, which shows how that is done with Docker, Podman and SSH.
 
 It runs until it is stopped (SIGINT or SIGTERM). Commands that were started here keep
 running, and the next "abide workspace" finds them again.
@@ -256,7 +256,7 @@ func listenUnix(path string) ([]net.Listener, error) {
 		l, err = net.Listen("unix", path)
 	}
 	if err != nil {
-		return nil, listenError(err)
+		return nil, configError(socketError(path, err))
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		l.Close()
@@ -265,13 +265,35 @@ func listenUnix(path string) ([]net.Listener, error) {
 	return []net.Listener{l}, nil
 }
 
-// isLeft reports whether no process listens on a socket.
+// isLeft reports whether there is a socket on which no process listens. A file of another
+// kind refuses connections as well, and is not ours to remove.
 func isLeft(path string) bool {
+	if !isSocket(path) {
+		return false
+	}
 	conn, err := net.Dial("unix", path)
 	if err == nil {
 		conn.Close()
 	}
 	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+func isSocket(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().Type() == fs.ModeSocket
+}
+
+// socketError adds the way out to the error of a socket that cannot be listened on.
+func socketError(path string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: make the folder of the socket first", err)
+	case !errors.Is(err, syscall.EADDRINUSE):
+		return err
+	case isSocket(path):
+		return fmt.Errorf("another program is listening on %s: stop it, or name another socket with unix:PATH", path)
+	}
+	return fmt.Errorf("cannot listen on %s: something else has that name; name another socket with unix:PATH", path)
 }
 
 func (d *workspaceListeners) close() {

@@ -110,7 +110,7 @@ func ParseAddress(address string) (network, addr string, err error) {
 		return "", "", fmt.Errorf("%q is not the address of a workspace: use unix:PATH or tcp:HOST:PORT", address)
 	case network == "tcp":
 		if _, _, err := net.SplitHostPort(addr); err != nil {
-			return "", "", fmt.Errorf("%q is not the address of a workspace: %w", address, err)
+			return "", "", fmt.Errorf("%q is not the address of a workspace: use unix:PATH or tcp:HOST:PORT (%w)", address, err)
 		}
 	}
 	return network, addr, nil
