@@ -54,7 +54,11 @@ type Report struct {
 type DamageError struct{ Damaged []*eventlog.Damage }
 
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("%s (and %d more): no backup was made; delete the damaged sessions, or back them up as they are with --allow-damaged", e.Damaged[0], len(e.Damaged)-1)
+	more := ""
+	if n := len(e.Damaged) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more)", n)
+	}
+	return fmt.Sprintf("%s%s: no backup was made; delete the damaged sessions, or back them up as they are with --allow-damaged", e.Damaged[0], more)
 }
 
 // storeName is the name of a store in the archive that is outside the folder.
@@ -107,6 +111,9 @@ func (s Source) checkPath(path string, replace bool) (string, error) {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return path, fmt.Errorf("%s cannot be written: %w; name a file in a folder that exists", path, err)
+		}
 		return path, nil
 	case err != nil:
 		return path, err
