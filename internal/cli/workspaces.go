@@ -182,7 +182,7 @@ func checkWorkspace(ctx context.Context, registry *workspaces.Registry, name str
 		c.Problem = err.Error()
 		return c, err
 	}
-	c.Usable, c.Identity, c.Version, c.Dir, c.DiskFree, c.DiskSize = true, r.About.Identity, r.About.Version, r.About.Dir, r.About.DiskFree, r.About.DiskSize
+	c.Usable, c.Identity, c.Version, c.Dir, c.DiskFree, c.DiskSize = true, r.About.Identity, r.About.Version, r.Dir, r.About.DiskFree, r.About.DiskSize
 	c.RoundTrip, c.Clock = r.RoundTrip.Seconds()*1000, r.Clock.Seconds()*1000
 	return c, nil
 }
@@ -194,9 +194,17 @@ func (a *app) printChecked(list []checkedWorkspace) error {
 			t.add(plain(c.Name), bad, "-", "-", "-", "-", "-", "-")
 			continue
 		}
-		t.add(plain(c.Name), good, oneLine(c.Version), fmt.Sprintf("%.1f ms", c.RoundTrip), clockText(c.Clock), size(c.DiskFree), oneLine(c.Identity), oneLine(c.Dir))
+		t.add(plain(c.Name), good, oneLine(c.Version), fmt.Sprintf("%.1f ms", c.RoundTrip), clockText(c.Clock), diskText(c.DiskFree), oneLine(c.Identity), oneLine(c.Dir))
 	}
 	return a.print(t)
+}
+
+// diskText returns a number of free bytes in words; it is negative if nobody knows.
+func diskText(free int64) string {
+	if free < 0 {
+		return "-"
+	}
+	return size(free)
 }
 
 // clockText returns how far a clock is ahead, in milliseconds, in words.
@@ -224,7 +232,7 @@ func (a *app) examineWorkspaces(ctx context.Context, c config.Config, add note) 
 		switch {
 		case err != nil:
 			add("workspace "+name, bad, "%v", err)
-		case checked.DiskFree < 64<<20:
+		case checked.DiskFree >= 0 && checked.DiskFree < 64<<20:
 			add("workspace "+name, doubt, "%s; only %s are free on its disk", checked.Dir, size(checked.DiskFree))
 		case off > time.Minute:
 			add("workspace "+name, doubt, "%s; its clock is %s: the times of its files and commands are not those of the log", checked.Dir, clockText(checked.Clock))

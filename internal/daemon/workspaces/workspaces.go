@@ -14,6 +14,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -160,7 +161,7 @@ func among(named map[string]Place) string {
 
 // ask connects to the workspace of a choice for a few questions. It returns the workspace
 // with its identity, and what it says of itself. It does not wait for one that is away.
-func (r *Registry) ask(ctx context.Context, choice string, more func(context.Context, *bridge.Client) error) (event.Workspace, workspace.Description, error) {
+func (r *Registry) ask(ctx context.Context, choice string, more func(context.Context, *bridge.Client, event.Workspace, workspace.Description) error) (event.Workspace, workspace.Description, error) {
 	var about workspace.Description
 	w, err := r.Resolve(choice)
 	if err != nil || w == nil {
@@ -188,35 +189,73 @@ func (r *Registry) ask(ctx context.Context, choice string, more func(context.Con
 		return *w, about, explain(*w, place, fmt.Errorf("%w: it has no identity", workspace.ErrProtocol))
 	}
 	w.Identity = about.Identity
-	return *w, about, more(ctx, c)
+	return *w, about, more(ctx, c, *w, about)
 }
 
 // A Report is what a check finds out about a workspace.
 type Report struct {
 	Workspace event.Workspace
 	About     workspace.Description
+	Dir       string        // where sessions work there
 	RoundTrip time.Duration // shortest time of a request and its answer
 	Clock     time.Duration // how far its clock is ahead of the clock here
 }
 
-// Check connects to the workspace of a choice and measures the way to it.
+// Check connects to the workspace of a choice, measures the way to it, and looks whether
+// the folder in which sessions work is there.
 func (r *Registry) Check(ctx context.Context, choice string) (Report, error) {
 	var report Report
 	var err error
-	report.Workspace, report.About, err = r.ask(ctx, choice, func(ctx context.Context, c *bridge.Client) error {
-		for range 5 {
-			began := time.Now()
-			about, err := c.Describe(ctx)
-			if err != nil {
-				return err
-			}
-			if took := time.Since(began); report.RoundTrip == 0 || took < report.RoundTrip {
-				report.RoundTrip, report.Clock = took, about.Time.Sub(began.Add(took/2))
-			}
+	report.Workspace, report.About, err = r.ask(ctx, choice, func(ctx context.Context, c *bridge.Client, found event.Workspace, about workspace.Description) error {
+		report.Dir = r.dirOf(found, about)
+		if err := report.measure(ctx, c); err != nil {
+			return err
 		}
-		return nil
+		return checkDir(ctx, c, report.Dir, found, about)
 	})
 	return report, err
+}
+
+// measure measures the way to a workspace, and how far its clock is ahead.
+func (r *Report) measure(ctx context.Context, c *bridge.Client) error {
+	for range 5 {
+		began := time.Now()
+		about, err := c.Describe(ctx)
+		if err != nil {
+			return err
+		}
+		if took := time.Since(began); r.RoundTrip == 0 || took < r.RoundTrip {
+			r.RoundTrip, r.Clock = took, about.Time.Sub(began.Add(took/2))
+		}
+	}
+	return nil
+}
+
+// dirOf returns the folder in which sessions work.
+func (r *Registry) dirOf(w event.Workspace, about workspace.Description) string {
+	if place, err := r.place(w, false); err == nil && place.Dir != "" {
+		return place.Dir
+	}
+	return about.Dir
+}
+
+// checkDir returns an error if the folder in which sessions work is not there.
+func checkDir(ctx context.Context, c *bridge.Client, dir string, w event.Workspace, about workspace.Description) error {
+	info, err := c.Workspace().Files.Stat(ctx, workspace.At(dir))
+	reason := "is not a folder"
+	switch {
+	case workspace.Unusable(err) || err == nil && info.Mode.IsDir():
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+		reason = "does not exist there"
+	case err != nil:
+		reason = fmt.Sprintf("cannot be used (%v)", err)
+	}
+	way := "serve another one with --dir"
+	if dir != about.Dir {
+		way = fmt.Sprintf("name another one in workspaces.%s.dir", w.Name)
+	}
+	return fmt.Errorf("workspace %s: its folder %s %s: make it, or %s", w.Label(), dir, reason, way)
 }
 
 // Choose returns the workspace of a choice with its identity, which the session is bound
@@ -226,15 +265,11 @@ func (r *Registry) Choose(ctx context.Context, choice string) (w *event.Workspac
 	if choice == "" || choice == event.LocalWorkspace {
 		return nil, "", nil
 	}
-	found, about, err := r.ask(ctx, choice, func(context.Context, *bridge.Client) error { return nil })
+	found, about, err := r.ask(ctx, choice, func(context.Context, *bridge.Client, event.Workspace, workspace.Description) error { return nil })
 	if err != nil {
 		return nil, "", err
 	}
-	dir = about.Dir
-	if place, err := r.place(found, false); err == nil && place.Dir != "" {
-		dir = place.Dir
-	}
-	return &found, dir, nil
+	return &found, r.dirOf(found, about), nil
 }
 
 // Open returns the connection to a workspace. It does not wait for it.

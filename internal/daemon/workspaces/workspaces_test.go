@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -40,10 +41,14 @@ func (s *served) Accept() (net.Conn, error) {
 // serve serves a folder on a socket until the returned function is called.
 func serve(t *testing.T, socket, identity string) (*served, func()) {
 	t.Helper()
+	return serveFolder(t, t.TempDir(), socket, identity)
+}
+
+func serveFolder(t *testing.T, dir, socket, identity string) (*served, func()) {
+	t.Helper()
 	l, err := net.Listen("unix", socket)
 	must(t, err)
 	s := &served{Listener: l}
-	dir := t.TempDir()
 	server := &bridge.Server{Workspace: local.New(dir, nil), About: workspace.Description{Identity: identity, Dir: dir, Env: []string{"A=" + identity}}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
@@ -170,4 +175,34 @@ func TestTheReasonIsSaidWithTheWayOut(t *testing.T) {
 	}
 	must(t, r.Close())
 	stop()
+}
+
+// A session could begin in a workspace whose folder is gone, and could do nothing there.
+func TestACheckFindsAFolderThatIsNotThere(t *testing.T) {
+	socket, dir := filepath.Join(t.TempDir(), "sock"), t.TempDir()
+	_, stop := serveFolder(t, dir, socket, "one")
+	defer stop()
+	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	must(t, os.Mkdir(filepath.Join(dir, "sub"), 0o700))
+	at := "unix:" + socket
+	r := workspaces.New(workspaces.Options{Named: map[string]workspaces.Place{
+		"box": {Address: at}, "sub": {Address: at, Dir: filepath.Join(dir, "sub")},
+		"none": {Address: at, Dir: filepath.Join(dir, "none")}, "file": {Address: at, Dir: filepath.Join(dir, "file")},
+	}})
+	defer r.Close()
+	for name, want := range map[string]string{"box": dir, "sub": filepath.Join(dir, "sub")} {
+		if report, err := r.Check(t.Context(), name); err != nil || report.Dir != want {
+			t.Errorf("%s: %q, %v", name, report.Dir, err)
+		}
+	}
+	for name, want := range map[string]string{"none": "does not exist", "file": "is not a folder"} {
+		if _, err := r.Check(t.Context(), name); err == nil || !strings.Contains(err.Error(), "workspace "+name) ||
+			!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "workspaces."+name+".dir") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	must(t, os.RemoveAll(dir))
+	if _, err := r.Check(t.Context(), at); err == nil || !strings.Contains(err.Error(), dir+" does not exist") || !strings.Contains(err.Error(), "--dir") {
+		t.Errorf("%v", err)
+	}
 }
