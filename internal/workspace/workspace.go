@@ -49,12 +49,15 @@ var (
 	ErrProtocol = errors.New("the workspace has another version of the protocol")
 	// ErrCertificate means that nobody vouches for the workspace.
 	ErrCertificate = errors.New("the certificate of the workspace is not trusted")
+	// ErrNeedsTLS and ErrHasNoTLS mean that only one side uses TLS: nothing was asked.
+	ErrNeedsTLS = errors.New("the workspace answers with TLS only")
+	ErrHasNoTLS = errors.New("the workspace answers without TLS")
 )
 
 // Unusable reports whether an error means that a workspace cannot be used now, whatever
 // it is asked. It says nothing about the files and processes there.
 func Unusable(err error) bool {
-	for _, reason := range []error{ErrLost, ErrToken, ErrAway, ErrOther, ErrProtocol, ErrCertificate} {
+	for _, reason := range []error{ErrLost, ErrToken, ErrAway, ErrOther, ErrProtocol, ErrCertificate, ErrNeedsTLS, ErrHasNoTLS} {
 		if errors.Is(err, reason) {
 			return true
 		}

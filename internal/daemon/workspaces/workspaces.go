@@ -399,6 +399,10 @@ func explain(w event.Workspace, place Place, err error) error {
 	case errors.Is(err, workspace.ErrToken):
 		err = workspace.ErrToken // what the workspace says is for other clients
 		way = place.tokenSource() + " was refused; abide workspace prints where its token is, and token_file or token_env of the configuration names it here"
+	case errors.Is(err, workspace.ErrNeedsTLS):
+		way = "name the file with its certificate in tls_ca of [workspaces.NAME] in the configuration"
+	case errors.Is(err, workspace.ErrHasNoTLS):
+		way = "start it with --tls-cert and --tls-key, or leave out tls_ca if it is on this machine"
 	case errors.Is(err, workspace.ErrCertificate):
 		way = "name the file with its certificate in tls_ca, and its name in tls_server_name"
 	case !errors.Is(err, workspace.ErrLost):

@@ -2,6 +2,7 @@ package workspaces_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/bridge"
+	"github.com/abide-run/abide/internal/workspace/bridge/bridgetest"
 	"github.com/abide-run/abide/internal/workspace/local"
 )
 
@@ -203,6 +205,33 @@ func TestACheckFindsAFolderThatIsNotThere(t *testing.T) {
 	}
 	must(t, os.RemoveAll(dir))
 	if _, err := r.Check(t.Context(), at); err == nil || !strings.Contains(err.Error(), dir+" does not exist") || !strings.Contains(err.Error(), "--dir") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAMistakeAboutTLSIsSaidWithTheWayOut(t *testing.T) {
+	server, _ := bridgetest.Certificates(t)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", server)
+	must(t, err)
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.(*tls.Conn).Handshake()
+			conn.Close()
+		}
+	}()
+	r := workspaces.New(workspaces.Options{Patience: time.Hour})
+	defer r.Close()
+	if _, err := r.Check(t.Context(), "tcp:"+l.Addr().String()); !errors.Is(err, workspace.ErrNeedsTLS) || !strings.Contains(err.Error(), "tls_ca") {
+		t.Errorf("%v", err)
+	}
+	c, err := r.Open(event.Workspace{Address: "tcp:" + l.Addr().String(), Identity: "one"})
+	must(t, err)
+	if _, err := c.Workspace().Files.Stat(t.Context(), workspace.At(".")); !errors.Is(err, workspace.ErrNeedsTLS) {
 		t.Errorf("%v", err)
 	}
 }

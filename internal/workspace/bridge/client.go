@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -71,7 +72,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	}
 	open, close := context.WithCancel(context.Background())
 	d := &patientDialer{dial: dial, patience: o.Patience, open: open}
-	c := &Client{transport: transport(o, d.connect), retries: o.Retries, dialer: d, explainer: explainer{o.Explain}, close: close}
+	c := &Client{transport: transport(o, d), retries: o.Retries, dialer: d, explainer: explainer{o.Explain}, close: close}
 	if c.retries == nil {
 		c.retries = defaultRetries
 	}
@@ -129,19 +130,27 @@ func dialer(o ClientOptions) (func(context.Context) (net.Conn, error), error) {
 	}, nil
 }
 
-func transport(o ClientOptions, dial func(context.Context) (net.Conn, error)) *http.Transport {
+func transport(o ClientOptions, d *patientDialer) *http.Transport {
 	p := new(http.Protocols)
 	p.SetHTTP2(o.TLS != nil)
 	p.SetUnencryptedHTTP2(o.TLS == nil)
-	return &http.Transport{
-		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
-		Protocols:         p,
-		HTTP2:             keepalive(),
-		TLSClientConfig:   o.TLS.Clone(),
-		ForceAttemptHTTP2: true,
+	secure := tlsConfig(o)
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return d.connectAndGreet(ctx, secure) }
+	return &http.Transport{DialContext: dial, DialTLSContext: dial, Protocols: p, HTTP2: keepalive(), ForceAttemptHTTP2: true}
+}
 
-		TLSHandshakeTimeout: dialTime, // whoever accepts connections may still be silent
+// tlsConfig returns the configuration of TLS; nil if none is used.
+func tlsConfig(o ClientOptions) *tls.Config {
+	if o.TLS == nil {
+		return nil
 	}
+	c := o.TLS.Clone()
+	c.NextProtos = []string{"h2"}
+	if _, addr, err := ParseAddress(o.Address); err == nil && c.ServerName == "" {
+		c.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	c.ServerName = cmp.Or(c.ServerName, "workspace")
+	return c
 }
 
 // baseURL returns the URL for requests. Its host is only used to check certificates.

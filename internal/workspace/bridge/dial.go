@@ -2,10 +2,13 @@ package bridge
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync/atomic"
 	"time"
+
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // A patientDialer makes connections, and waits for a workspace that is away.
@@ -33,9 +36,28 @@ func WithoutPatience(ctx context.Context) context.Context {
 	return context.WithValue(ctx, impatientKey{}, true)
 }
 
-// connect makes a connection, and tries again until the patience is at its end. The
-// transport calls it beside the request, which may end before.
-func (d *patientDialer) connect(ctx context.Context) (net.Conn, error) {
+// connectAndGreet makes a connection on which a workspace has answered.
+// The transport calls it beside the request, which may end before. There is no TLS if the
+// configuration is nil.
+func (d *patientDialer) connectAndGreet(ctx context.Context, config *tls.Config) (net.Conn, error) {
+	return d.connectBy(ctx, func(ctx context.Context) (net.Conn, error) {
+		conn, err := d.dial(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case config != nil:
+			return shake(ctx, conn, config)
+		}
+		if conn, err = greet(ctx, conn); errors.Is(err, errClosed) && d.wantsTLS(ctx) {
+			err = workspace.ErrNeedsTLS
+		}
+		return conn, err
+	})
+}
+
+// connectBy makes a connection with a function, and tries again until the patience is at
+// its end.
+func (d *patientDialer) connectBy(ctx context.Context, dial func(context.Context) (net.Conn, error)) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.open, cancel)()
@@ -45,10 +67,13 @@ func (d *patientDialer) connect(ctx context.Context) (net.Conn, error) {
 	}
 	began := time.Now()
 	for pause := dialPause; ; pause = min(2*pause, maxDialPause) {
-		conn, err := d.try(ctx)
+		conn, err := try(ctx, dial)
 		if err == nil {
 			d.made.Add(1)
 			return conn, nil
+		}
+		if isMistake(err) {
+			return nil, err
 		}
 		if time.Since(began)+pause > patience || wait(ctx, pause) != nil {
 			return nil, &away{reasonOfDial(err), hurried || d.patience > 0}
@@ -56,10 +81,10 @@ func (d *patientDialer) connect(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-func (d *patientDialer) try(ctx context.Context) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTime)
+func try(ctx context.Context, dial func(context.Context) (net.Conn, error)) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime) // whoever accepts connections may stay silent
 	defer cancel()
-	return d.dial(ctx)
+	return dial(ctx)
 }
 
 // reasonOfDial returns why no connection could be made, without the addresses, which

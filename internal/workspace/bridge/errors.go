@@ -154,6 +154,8 @@ func fromWire(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	case errors.As(err, &gone):
 		return gone
+	case errors.Is(err, workspace.ErrNeedsTLS), errors.Is(err, workspace.ErrHasNoTLS):
+		return err
 	case errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, new(tls.RecordHeaderError)):
 		return &answer{workspace.ErrCertificate.Error() + " (" + err.Error() + ")", workspace.ErrCertificate}
 	case errors.As(err, &e) && e.Code() == connect.CodeResourceExhausted && !connect.IsWireError(err):

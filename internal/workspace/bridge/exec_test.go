@@ -1,7 +1,6 @@
 package bridge_test
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -379,9 +378,11 @@ func TestAWorkspaceThatCannotBeReachedSaysWhy(t *testing.T) {
 	secure := wires["TCPWithTLSAndToken"](t)
 	secure.fixture(t)
 	stranger, _ := bridgetest.Certificates(t)
-	wants := map[string]error{"nobody there": workspace.ErrAway, "unknown certificate": workspace.ErrCertificate, "another's certificate": workspace.ErrCertificate}
+	wants := map[string]error{"nobody there": workspace.ErrAway, "nobody behind it": workspace.ErrAway, "unknown certificate": workspace.ErrCertificate, "another's certificate": workspace.ErrCertificate,
+		"no TLS": workspace.ErrNeedsTLS, "no TLS, with retries": workspace.ErrNeedsTLS}
 	for name, o := range map[string]bridge.ClientOptions{
 		"nobody there":          {Address: "unix:" + filepath.Join(t.TempDir(), "none")},
+		"nobody behind it":      {Dial: func(context.Context) (net.Conn, error) { return accepted(), nil }},
 		"no TLS":                {Dial: secure.wire.dial, Token: secure.token},
 		"unknown certificate":   {Dial: secure.wire.dial, Token: secure.token, TLS: &tls.Config{ServerName: "127.0.0.1"}},
 		"another's certificate": {Dial: secure.wire.dial, Token: secure.token, TLS: stranger},
@@ -392,7 +393,7 @@ func TestAWorkspaceThatCannotBeReachedSaysWhy(t *testing.T) {
 		}
 		c, err := bridge.NewClient(o)
 		must(t, err)
-		ws, want := c.Workspace(), cmp.Or(wants[name], workspace.ErrLost)
+		ws, want := c.Workspace(), wants[name]
 		_, err = ws.Files.Stat(t.Context(), workspace.At("."))
 		if !errors.Is(err, want) {
 			t.Errorf("%s: stat: %v", name, err)
