@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -45,7 +46,7 @@ type Event struct {
 	Bytes []byte // the whole envelope, as it is stored and sent
 
 	kind *Kind // row of the table of kinds; nil if it was not looked up yet
-	made *made // head and payload that the event was encoded from; nil if it was read from a log
+	made *made // head and payload that the event was encoded from; nil if it was read from a log, or if the bytes say something else
 }
 
 // made is what an event was encoded from. It saves decoding an event in the process
@@ -98,6 +99,9 @@ var encoders = sync.Pool{New: func() any {
 // Encode returns the event with the given head and body. It fails if the event could
 // not be decoded again. The event has no position yet: the log assigns it. The event
 // is ephemeral if its kind is, or if the head says so.
+//
+// What is not valid UTF-8 in the body is replaced by U+FFFD. Such an event is decoded
+// from its bytes also in this process, so that everybody reads the same body.
 func Encode(head Head, p Payload) (Event, error) {
 	kind := p.Type()
 	enc := encoders.Get().(*encoder)
@@ -113,9 +117,26 @@ func Encode(head Head, p Payload) (Event, error) {
 	if deeper(buf.Bytes(), maxStored) {
 		return Event{}, fmt.Errorf("encode %s: %w", kind, &DepthError{Max: maxStored})
 	}
-	head.Ephemeral = head.Ephemeral || kind.Ephemeral()
-	head.Time = head.Time.UTC().Truncate(time.Millisecond) // the time that a reader of the bytes gets
-	return Event{Type: kind, Bytes: bytes.Clone(buf.Bytes()), kind: kind.row(), made: &made{head, p}}, nil
+	e := Event{Type: kind, kind: kind.row()}
+	var replaced bool
+	if e.Bytes, replaced = replaceInvalid(buf.Bytes()); !replaced {
+		head.Ephemeral = head.Ephemeral || kind.Ephemeral()
+		head.Time = head.Time.UTC().Truncate(time.Millisecond) // the time that a reader of the bytes gets
+		e.made = &made{head, p}
+	}
+	return e, nil
+}
+
+// replaceInvalid returns a copy of an encoded event in which everything is valid UTF-8,
+// and reports whether a text was replaced on the way. The JSON encoder replaces what is
+// invalid in a string by an escape, and copies a json.RawMessage as it is. The report may
+// be wrong in one way: an escape can also stand for a text that was there before.
+func replaceInvalid(b []byte) (valid []byte, replaced bool) {
+	replaced = bytes.Contains(b, []byte(`\ufffd`))
+	if utf8.Valid(b) {
+		return bytes.Clone(b), replaced
+	}
+	return bytes.ToValidUTF8(b, []byte("\uFFFD")), true
 }
 
 // writeHead writes the envelope up to the body.

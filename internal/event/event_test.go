@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/abide-run/abide/internal/event"
 )
@@ -70,6 +72,32 @@ func TestWhatIsEncodedIsReadBack(t *testing.T) {
 				t.Errorf("body = %.200q, %v; want %.200q", info, err, want)
 			}
 		})
+	}
+}
+
+// TestInvalidTextIsReadAlikeByAll: the process that encodes an event reads the same body
+// as one that finds the event in a log, and what is stored is valid UTF-8.
+func TestInvalidTextIsReadAlikeByAll(t *testing.T) {
+	for name, p := range map[string]event.ToolStartData{
+		"in a string":       {ToolCallID: "a\xffb", Arguments: json.RawMessage(`{}`)},
+		"in JSON":           {ToolCallID: "c", Arguments: json.RawMessage("{\"a\xff\":\"b\xff\"}")},
+		"an escape in JSON": {ToolCallID: "c", Arguments: json.RawMessage(`{"a":"\ufffd"}`)},
+	} {
+		e := encode(t, event.Head{ID: "i", Time: noon}, p)
+		if !utf8.Valid(e.Bytes) || !json.Valid(e.Bytes) {
+			t.Errorf("%s: stored %q, want JSON that is valid UTF-8", name, e.Bytes)
+		}
+		stored, err := event.Parse(1, e.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		here, err := e.Body()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if later, err := stored.Body(); err != nil || !reflect.DeepEqual(here, later) {
+			t.Errorf("%s: a reader of the log gets %+v, %v; this process %+v", name, later, err, here)
+		}
 	}
 }
 

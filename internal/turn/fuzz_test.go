@@ -2,6 +2,9 @@ package turn_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/abide-run/abide/internal/event"
@@ -10,7 +13,8 @@ import (
 )
 
 // FuzzLoad feeds logs that nobody wrote, one event a line. A log that is taken
-// can be decided on, and loading it is folding it.
+// can be decided on, and loading it is folding it, also in the process that recorded
+// the events from bodies whose texts are not valid UTF-8.
 func FuzzLoad(f *testing.F) {
 	for _, log := range [][]event.Payload{
 		{start, accepted, message, asked, words, ended, idle},
@@ -24,6 +28,7 @@ func FuzzLoad(f *testing.F) {
 			text = append(append(text, e.Bytes...), '\n')
 		}
 		f.Add(text)
+		f.Add(bytes.ReplaceAll(text, []byte("c1"), []byte("c\xff")))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var events []event.Event
@@ -46,6 +51,7 @@ func FuzzLoad(f *testing.F) {
 		if d := turntest.Diff(t, events, folded); d != "" {
 			t.Fatal(d)
 		}
+		foldMade(t, events)
 		turn.Next(s, nothing)
 		s.Questions()
 		s.OpenTodos()
@@ -55,4 +61,51 @@ func FuzzLoad(f *testing.F) {
 		turn.Interrupt(s, "stop", func(*turn.Call) bool { return true })
 		turn.Decline(s)
 	})
+}
+
+// foldMade records the bodies of the events again, with an invalid byte in the place of
+// every replacement character, and holds the state of the process that records them
+// against the state of one that loads them.
+func foldMade(t *testing.T, events []event.Event) {
+	w := newWriter(t)
+	for _, e := range events {
+		body, err := e.Body()
+		if err != nil {
+			return // an unknown kind, or a body that no fold reads
+		}
+		spoiled := reflect.New(reflect.TypeOf(body)).Elem()
+		spoiled.Set(reflect.ValueOf(body))
+		spoil(spoiled)
+		w.add(spoiled.Interface().(event.Payload))
+	}
+	if len(w.events) > 0 {
+		turntest.LoadedEqualsFolded(t, w.events, w.state)
+	}
+}
+
+// spoil replaces every replacement character in the texts of a value by a byte that is
+// not valid UTF-8.
+func spoil(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(strings.ReplaceAll(v.String(), "\uFFFD", "\xff"))
+	case reflect.Pointer:
+		if !v.IsNil() {
+			spoil(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				spoil(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		if v.Type() == reflect.TypeFor[json.RawMessage]() {
+			v.SetBytes(bytes.ReplaceAll(v.Bytes(), []byte("\uFFFD"), []byte("\xff")))
+			return
+		}
+		for i := range v.Len() {
+			spoil(v.Index(i))
+		}
+	}
 }
