@@ -161,7 +161,7 @@ func (f *folder) script(session string) *script {
 	if parent.Valid {
 		l.base = base
 		for i, e := range f.lines(parent.Int64) {
-			if event.Type(e.Type).Listed() && int64(i) < l.shared {
+			if isListed(e.Type) && int64(i) < l.shared {
 				l.parent = e.ID
 			}
 		}
@@ -299,6 +299,12 @@ func (l *script) remove(kind string, nth int) int64 {
 	return at
 }
 
+// isListed reports whether clients are shown events of a kind in the history.
+func isListed(kind string) bool {
+	k, _ := event.Type(kind).Kind()
+	return k.Listed()
+}
+
 // save writes the log, with right parents, hashes and end.
 func (l *script) save() {
 	l.f.t.Helper()
@@ -306,7 +312,7 @@ func (l *script) save() {
 	var body []string
 	for i, e := range l.events {
 		line := e.line(parent)
-		if event.Type(e.Type).Listed() {
+		if isListed(e.Type) {
 			parent = e.ID
 		}
 		body = append(body, line)

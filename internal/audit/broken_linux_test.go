@@ -441,7 +441,7 @@ var faults = []fault{
 // shown counts the events that clients are shown.
 func shown(l *script) (n int) {
 	for _, e := range l.events {
-		if event.Type(e.Type).Listed() {
+		if isListed(e.Type) {
 			n++
 		}
 	}

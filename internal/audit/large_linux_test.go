@@ -49,7 +49,7 @@ func (l *script) grow(events int) {
 			again.ID = event.NewID()
 			again.Data = renewed(e.Data, n)
 			line := again.line(parent)
-			if event.Type(e.Type).Listed() {
+			if isListed(e.Type) {
 				parent = again.ID
 			}
 			seq++
@@ -70,7 +70,7 @@ func (l *script) grow(events int) {
 // last is the id of the last event that clients are shown.
 func (l *script) last() (id string) {
 	for _, e := range l.events {
-		if event.Type(e.Type).Listed() {
+		if isListed(e.Type) {
 			id = e.ID
 		}
 	}

@@ -106,7 +106,7 @@ func shownEvent(ctx context.Context, c *client.Client, id event.SessionID, where
 		if err != nil {
 			return "", err
 		}
-		if e.Type.Listed() {
+		if e.Kind().Listed() {
 			head, err := e.Head()
 			return head.ID, err
 		}

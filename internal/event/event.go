@@ -118,6 +118,9 @@ func Encode(head Head, p Payload) (Event, error) {
 		return Event{}, fmt.Errorf("encode %s: %w", kind, &DepthError{Max: maxStored})
 	}
 	e := Event{Type: kind, kind: kind.row()}
+	if e.kind == &unknown {
+		e.kind = unknownRow(head)
+	}
 	var replaced bool
 	if e.Bytes, replaced = replaceInvalid(buf.Bytes()); !replaced {
 		head.Ephemeral = head.Ephemeral || kind.Ephemeral()
@@ -166,7 +169,8 @@ func writeHead(buf *bytes.Buffer, kind Type, head Head) {
 var ErrEnvelope = errors.New("not an event envelope")
 
 // Parse returns the event that is stored at a position as the given bytes. It reads
-// only the type, and keeps the bytes without copying them.
+// only the type, and of a type that it does not know the head. It keeps the bytes without
+// copying them.
 func Parse(seq Seq, b []byte) (Event, error) {
 	kind, _, ok := cutBytes(b, `{"type":`)
 	if !ok || len(kind) == 0 || len(b) < 2 || b[len(b)-1] != '}' {
@@ -175,7 +179,10 @@ func Parse(seq Seq, b []byte) (Event, error) {
 	if known := kinds[Type(kind)]; known != nil { // the lookup does not copy the name
 		return Event{Seq: seq, Type: known.Type, Bytes: b, kind: known}, nil
 	}
-	return Event{Seq: seq, Type: Type(kind), Bytes: b, kind: &unknown}, nil
+	e := Event{Seq: seq, Type: Type(kind), Bytes: b}
+	head, _, _ := e.split() // if it fails, so does every reader of the head
+	e.kind = unknownRow(head)
+	return e, nil
 }
 
 // cutQuoted returns the quoted string that follows prefix at the start of b, and what

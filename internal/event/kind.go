@@ -18,8 +18,8 @@ type Type string
 // one of the methods of [Type], instead of listing types itself.
 //
 // A type that the table does not contain was written by a newer version of the
-// program. It has none of the properties below: such an event is stored and shown
-// like any other, and this version does nothing else with it.
+// program. Its events are stored and shown like any other, unless their envelopes say
+// that they are ephemeral, and this version does nothing else with them.
 type Kind struct {
 	Type Type
 
@@ -83,8 +83,20 @@ func Kinds() []Kind {
 	return rows
 }
 
-// unknown is the row of every type that the table does not contain.
-var unknown Kind
+// unknown is the row of every type that the table does not contain. An event of such a
+// type has the row unknownEphemeral if its envelope says that it is ephemeral.
+var unknown, unknownEphemeral Kind
+
+func init() { unknownEphemeral.Ephemeral = true }
+
+// unknownRow returns the row of an event with the given head whose type the table does
+// not contain.
+func unknownRow(head Head) *Kind {
+	if head.Ephemeral {
+		return &unknownEphemeral
+	}
+	return &unknown
+}
 
 // row returns the row of the type, or &unknown.
 func (t Type) row() *Kind {
@@ -101,9 +113,9 @@ func (t Type) Kind() (Kind, bool) {
 }
 
 // Kind returns the row of the event's type, which must not be changed. An event of a
-// type that the table does not contain has a row without properties. Kind does not
-// look the row up again, so use it where all events of a long log are read; elsewhere,
-// the methods of [Type] return the same.
+// type that the table does not contain has a row without a type, whose only property is
+// whether the envelope says that the event is ephemeral. Kind does not look the row up
+// again, so use it where all events of a long log are read.
 func (e Event) Kind() *Kind {
 	if e.kind != nil {
 		return e.kind
@@ -119,12 +131,9 @@ func (k *Kind) Listed() bool { return !k.Hidden && !k.Ephemeral }
 func (t Type) Hidden() bool { return t.row().Hidden }
 
 // Ephemeral reports whether clients expect never to see an event of this type again.
-// Some of these events are stored all the same.
+// Some of these events are stored all the same. Of an event, ask [Event.Kind]: a newer
+// version may have made it.
 func (t Type) Ephemeral() bool { return t.row().Ephemeral }
-
-// Listed reports whether stored events of this type are part of the history that
-// clients read back.
-func (t Type) Listed() bool { return t.row().Listed() }
 
 // Piece reports whether events of this type are parts of a streamed answer, which is
 // sent as a whole later.

@@ -172,11 +172,29 @@ func TestAnUnknownKindIsStoredAndShownLikeAnyOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, known := e.Type.Kind(); known || e.Type.Hidden() || e.Type.Ephemeral() || !e.Type.Listed() || e.Kind().Lasting {
+	if _, known := e.Type.Kind(); known || e.Type.Hidden() || e.Type.Ephemeral() || !e.Kind().Listed() || e.Kind().Lasting {
 		t.Error("the table says something of it")
 	}
 	if _, err := e.Body(); err == nil || !strings.Contains(err.Error(), "future.thing") {
 		t.Errorf("err = %v, want one that names the kind", err)
+	}
+}
+
+// TestAnUnknownKindIsEphemeralIfItsEnvelopeSaysSo: a newer version says in the envelope
+// that clients do not read an event back, and this version heeds it, whether it found the
+// event in a log or made it.
+func TestAnUnknownKindIsEphemeralIfItsEnvelopeSaysSo(t *testing.T) {
+	for _, ephemeral := range []bool{false, true} {
+		e := encode(t, event.Head{ID: "i", Time: noon, Ephemeral: ephemeral}, raw{"future.thing", []byte(`{}`)})
+		stored, err := event.Parse(7, e.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, e := range map[string]event.Event{"made": e, "stored": stored} {
+			if k := e.Kind(); k.Type != "" || k.Ephemeral != ephemeral || k.Listed() == ephemeral {
+				t.Errorf("%s, ephemeral = %v: the row is %+v", name, ephemeral, *k)
+			}
+		}
 	}
 }
 

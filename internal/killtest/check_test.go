@@ -84,7 +84,7 @@ func (c *checker) envelopes() {
 			c.fault("event %d (%s) has id %q, used before: %v, and parent %q, want %q: %v", e.Seq, e.Type, head.ID, used[head.ID], head.Parent, parent, err)
 		}
 		used[head.ID] = true
-		if e.Type.Listed() {
+		if e.Kind().Listed() {
 			parent = head.ID
 		}
 	}

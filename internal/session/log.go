@@ -50,7 +50,7 @@ func (l Log) Messages(ctx context.Context, id event.SessionID) ([]event.Event, e
 				return nil, err
 			}
 			list = withoutHidden(list, d)
-		case e.Type.Listed():
+		case e.Kind().Listed():
 			list = append(list, e)
 		}
 	}

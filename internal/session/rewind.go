@@ -117,7 +117,7 @@ func (tx *txn) findShown(ctx context.Context, eventID string) (event.Seq, int, e
 		if err != nil {
 			return 0, 0, err
 		}
-		if head, err := e.Head(); err == nil && head.ID == eventID && e.Type.Listed() {
+		if head, err := e.Head(); err == nil && head.ID == eventID && e.Kind().Listed() {
 			return e.Seq, 0, nil
 		}
 	}

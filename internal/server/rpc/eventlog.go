@@ -104,7 +104,7 @@ func (c *conn) reading(p api.LogReadParams) (reading, error) {
 // wants reports whether an event is asked for.
 func (r reading) wants(e event.Event) bool {
 	switch {
-	case r.none || e.Type.Hidden() || (r.brief && e.Type.Ephemeral()):
+	case r.none || e.Type.Hidden() || (r.brief && e.Kind().Ephemeral):
 		return false
 	case r.types == nil:
 		return true
@@ -249,7 +249,7 @@ func (c *conn) lastBefore(ctx context.Context, st session.Status, before event.S
 			if e.Seq >= before {
 				break
 			}
-			if e.Type.Listed() && r.wants(e) && !st.Hides(e.Seq) {
+			if e.Kind().Listed() && r.wants(e) && !st.Hides(e.Seq) {
 				part = append(part, e)
 			}
 		}

@@ -212,7 +212,7 @@ func TestATurnOverTCP(t *testing.T) {
 	p.must(api.SessionGetMessages, api.SessionParams{SessionID: "s"}, &messages)
 	for _, b := range messages.Events {
 		e, err := event.Parse(0, b)
-		if err != nil || !e.Type.Listed() {
+		if err != nil || !e.Kind().Listed() {
 			t.Errorf("getMessages has %s, %v", e.Type, err)
 		}
 	}
