@@ -3,6 +3,7 @@ package daemon_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,8 +14,8 @@ import (
 
 func TestTheLogIsWhereItsURLSays(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "other.db")
-	for url, file := range map[string]string{"": "abide.db", "sqlite:mine.db": "mine.db", "sqlite:" + elsewhere: elsewhere, "sqlite://" + elsewhere: elsewhere} {
-		dir := t.TempDir()
+	for url, file := range map[string]string{"": "abide.db", "sqlite:mine.db": "mine.db", "sqlite:what?": "what?", "sqlite:file.db": "file.db", "sqlite:~x": "~x", "sqlite:" + elsewhere: elsewhere, "sqlite://" + elsewhere: elsewhere} {
+		dir := filepath.Join(t.TempDir(), "a?b=c ")
 		n, err := daemon.Open(t.Context(), daemon.Config{Dir: dir, Store: url, Defaults: api.Defaults{Cwd: dir}})
 		if err != nil {
 			t.Fatal(err)
@@ -43,12 +44,25 @@ func TestAStoreURLWithATypoIsRefusedByEngineAndRelay(t *testing.T) {
 	refused := func() {
 		t.Helper()
 		for url, want := range map[string]string{
-			"sqlit:x":        `begins with "sqlit:", which is unknown: write `,
-			"sqlite:":        "it names no file: write ",
-			"sqlite: ":       "it names no file",
-			"sqlite://x":     "a file has no host",
-			"x.db":           "has no scheme: write ",
-			"postgres://h/d": "which is unknown: write ",
+			"sqlit:x":                 `begins with "sqlit:", which is unknown: write `,
+			"sqlite:":                 "it names no file: write ",
+			"sqlite: ":                "it names no file",
+			"sqlite::memory:":         "a store in memory loses every session when abide ends",
+			"sqlite:?mode=memory":     "settings after a question mark are not read",
+			"sqlite:x.db?mode=memory": "settings after a question mark are not read",
+			"sqlite:file:x.db":        "the path stands after sqlite: alone, without file:",
+			"sqlite:file::memory:":    "a store in memory loses every session when abide ends",
+			"sqlite:FILE:x.db":        "without file:",
+			"sqlite:sub/":             "it names a folder, not a file",
+			"sqlite:.":                "it names a folder, not a file",
+			"sqlite:a/..":             "it names a folder, not a file",
+			"sqlite:///":              "it names a folder, not a file",
+			"sqlite:~/x.db":           "~ is not replaced by your home folder",
+			"sqlite: x.db":            "it begins or ends with a space",
+			"SQLite:x.db":             `begins with "SQLite:", which is unknown: write `,
+			"sqlite://x":              "a file has no host",
+			"x.db":                    "has no scheme: write ",
+			"postgres://h/d":          "which is unknown: write ",
 		} {
 			n, err := daemon.Open(t.Context(), daemon.Config{Dir: dir, Store: url})
 			if err == nil {
@@ -60,8 +74,8 @@ func TestAStoreURLWithATypoIsRefusedByEngineAndRelay(t *testing.T) {
 		}
 	}
 	refused()
-	if _, err := os.Stat(filepath.Join(dir, "abide.db")); err == nil {
-		t.Error("a store was made")
+	if made, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || !slices.Equal(made, []string{filepath.Join(dir, "lock")}) {
+		t.Errorf("%v were made, %v; want the lock of the folder alone", made, err)
 	}
 	open(t, dir) // the others are relays from here on
 	refused()

@@ -27,12 +27,40 @@ func openURL(ctx context.Context, path string, opts eventlog.Options) (eventlog.
 	return s, nil
 }
 
+// checkPath refuses what other programs that use SQLite would read as something else than
+// a path, and what was meant for a shell: a file of such a name would be made, and the
+// sessions in it be looked for elsewhere later.
 func checkPath(path string) error {
+	name, isURL := cutFile(path)
+	base := filepath.Base(path)
+	_, settings, _ := strings.Cut(base, "?")
 	switch {
 	case strings.TrimSpace(path) == "":
 		return errors.New("it names no file")
 	case strings.HasPrefix(path, "//") && !strings.HasPrefix(path, "///"):
 		return errors.New("a path does not begin with two slashes, because a file has no host")
+	case strings.HasPrefix(name, ":memory:"):
+		return errors.New("a store in memory loses every session when abide ends, so it has to be a file")
+	case strings.Contains(settings, "="):
+		return errors.New("settings after a question mark are not read")
+	case isURL:
+		return errors.New("the path stands after sqlite: alone, without file:")
+	case strings.HasPrefix(path, "~/"):
+		return errors.New("~ is not replaced by your home folder")
+	case strings.TrimSpace(path) != path:
+		return errors.New("it begins or ends with a space")
+	case strings.HasSuffix(path, "/") || base == "." || base == "..":
+		return errors.New("it names a folder, not a file")
 	}
 	return nil
+}
+
+// cutFile returns what follows the scheme of a URL of a file, and reports whether there is
+// such a scheme.
+func cutFile(path string) (rest string, found bool) {
+	const scheme = "file:"
+	if len(path) >= len(scheme) && strings.EqualFold(path[:len(scheme)], scheme) {
+		return path[len(scheme):], true
+	}
+	return path, false
 }
