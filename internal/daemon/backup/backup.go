@@ -206,6 +206,9 @@ func (s Source) Write(ctx context.Context, w io.Writer) (Report, error) {
 // write writes the archive. The log is copied first: everything that it refers to is in
 // the folder by then.
 func (s Source) write(ctx context.Context, w io.Writer, scratch string) (Report, error) {
+	if _, err := sqlite.Inspect(ctx, s.Store); err != nil {
+		return Report{}, folderError{err} // no backup can be made of it, wherever it is written to
+	}
 	log := filepath.Join(scratch, "store")
 	if err := sqlite.Copy(ctx, s.Store, log, s.stage("copying the log")); err != nil {
 		return Report{}, err

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -190,6 +191,31 @@ func TestAStoreThatIsElsewhereIsBackedUp(t *testing.T) {
 				t.Errorf("restored %+v, %v", r, err)
 			}
 		})
+	}
+}
+
+// TestAFolderThatCannotBeBackedUp: what is wrong with the log is wrong with the folder,
+// and not with the backup.
+func TestAFolderThatCannotBeBackedUp(t *testing.T) {
+	for want, spoil := range map[string]func(s Source) error{
+		"has version 99, this abide knows versions up to": func(s Source) error {
+			db, err := sql.Open("sqlite", s.Store)
+			if err == nil {
+				_, err = db.Exec("PRAGMA user_version = 99")
+			}
+			return errors.Join(err, db.Close())
+		},
+		"is a folder: name a file in it": func(s Source) error { return errors.Join(os.Remove(s.Store), os.Mkdir(s.Store, 0o700)) },
+		"it is not an abide store":       func(s Source) error { return os.WriteFile(s.Store, []byte("This is no database."), 0o600) },
+		"it is empty":                    func(s Source) error { return os.Truncate(s.Store, 0) },
+		"check that its folder exists":   func(s Source) error { return os.Remove(s.Store) },
+	} {
+		s := newData(t, 1)
+		must(t, spoil(s))
+		var b bytes.Buffer
+		if _, err := s.Write(t.Context(), &b); err == nil || !strings.Contains(err.Error(), want) || !IsAboutFolder(err) {
+			t.Errorf("err = %v, about the folder: %v; want one that says %q", err, IsAboutFolder(err), want)
+		}
 	}
 }
 

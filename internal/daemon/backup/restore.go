@@ -57,8 +57,8 @@ type folderError struct{ error }
 
 func (e folderError) Unwrap() error { return e.error }
 
-// IsAboutFolder reports whether an error of a restore is about the folder, and not about the
-// backup.
+// IsAboutFolder reports whether an error is about the data folder that is backed up or
+// restored into, and not about the backup.
 func IsAboutFolder(err error) bool {
 	_, is := errors.AsType[folderError](err)
 	return is

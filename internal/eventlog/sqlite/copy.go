@@ -86,9 +86,9 @@ func openSource(ctx context.Context, path string) (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", path, err)
 	}
-	info, err := os.Stat(path)
+	info, err := statFile(path)
 	if err != nil {
-		return nil, explain(path, err)
+		return nil, err
 	}
 	s := &source{path: path}
 	if !s.hasLog() {

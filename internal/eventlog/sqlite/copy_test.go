@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/abide-run/abide/internal/event"
@@ -178,7 +179,13 @@ func TestWhatIsNoStoreIsNotCopied(t *testing.T) {
 	if err := makeEmpty(empty); err != nil {
 		t.Fatal(err)
 	}
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for path, want := range map[string]string{
+		dir:                             "is a folder: name a file in it",
+		pipe:                            "is not a file: name a file",
 		other:                           "it is not an abide store",
 		empty:                           "it is empty",
 		filepath.Join(dir, "not there"): "check that its folder exists",

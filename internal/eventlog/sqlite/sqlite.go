@@ -112,16 +112,25 @@ func makeFile(path string) error {
 	case !errors.Is(err, fs.ErrExist):
 		return explain(path, err)
 	}
+	if _, err := statFile(path); err != nil {
+		return err
+	}
+	return explain(path, syscall.Access(path, readAndWrite))
+}
+
+// statFile describes the file of a store. It refuses what is not a file: opening a pipe
+// would wait for ever.
+func statFile(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return explain(path, err)
+		return nil, explain(path, err)
 	case info.IsDir():
-		return fmt.Errorf("store %s is a folder: name a file in it", path)
+		return nil, fmt.Errorf("store %s is a folder: name a file in it", path)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("store %s is not a file: name a file", path)
+		return nil, fmt.Errorf("store %s is not a file: name a file", path)
 	}
-	return explain(path, syscall.Access(path, readAndWrite))
+	return info, nil
 }
 
 // hideFiles corrects the modes of the files of a store, so that no other user can read
