@@ -26,6 +26,7 @@ import (
 
 // Options say how to look. The zero value is usable.
 type Options struct {
+	Log   string    // path of the log; abide.db in the data folder if empty
 	Now   time.Time // the present; the time of the clock if zero
 	Once  []string  // further tools that must never be begun again
 	Again []string  // further tools that may be
@@ -64,7 +65,7 @@ func Run(ctx context.Context, dir string, options Options) (*Report, error) {
 }
 
 func run(ctx context.Context, dir string, options Options) (report *Report, err error) {
-	folder, err := stored.Open(ctx, dir)
+	folder, err := stored.Open(ctx, dir, options.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +178,7 @@ func (a *auditor) confirm(session string, before int) error {
 	if !a.report.Engine || !slices.ContainsFunc(a.found.list[before:], ofProcess) {
 		return nil
 	}
-	exists, err := stored.Exists(a.ctx, a.folder.Dir(), session)
+	exists, err := a.folder.Exists(a.ctx, session)
 	if err == nil && !exists {
 		a.found.list = append(a.found.list[:before], slices.DeleteFunc(a.found.list[before:], ofProcess)...)
 	}
@@ -244,5 +245,5 @@ func (a *auditor) exists(name string) (bool, error) {
 	if err != nil || found || !a.report.Engine {
 		return found, err
 	}
-	return stored.Exists(a.ctx, a.folder.Dir(), name)
+	return a.folder.Exists(a.ctx, name)
 }

@@ -1,11 +1,14 @@
 package audit_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/abide-run/abide/internal/api"
@@ -89,21 +92,41 @@ func TestAnAuditChangesNothing(t *testing.T) {
 }
 
 func TestAFolderThatCannotBeAuditedIsAnError(t *testing.T) {
-	for name, make := range map[string]func(dir string) error{
-		"no folder":     func(dir string) error { return os.Remove(dir) },
-		"no log":        func(string) error { return nil },
-		"no database":   func(dir string) error { return os.WriteFile(filepath.Join(dir, "abide.db"), []byte("no"), 0o600) },
-		"empty":         func(dir string) error { return os.WriteFile(filepath.Join(dir, "abide.db"), nil, 0o600) },
-		"a folder":      func(dir string) error { return os.Mkdir(filepath.Join(dir, "abide.db"), 0o700) },
-		"a newer abide": func(dir string) error { return newer(t, dir) },
+	for name, c := range map[string]struct {
+		make func(dir, log string) error
+		want string
+	}{
+		"no folder":         {func(dir, _ string) error { return os.Remove(dir) }, "holds no log (abide.db): name the folder"},
+		"no log":            {func(_, _ string) error { return nil }, "holds no log (abide.db): name the folder"},
+		"no database":       {func(_, log string) error { return os.WriteFile(log, []byte("no"), 0o600) }, "it is not a log of abide: name another data folder"},
+		"no database, long": {func(_, log string) error { return os.WriteFile(log, bytes.Repeat([]byte("no"), 4096), 0o600) }, "it is not a log of abide: name another data folder"},
+		"empty":             {func(_, log string) error { return os.WriteFile(log, nil, 0o600) }, "it is not a log of abide: name another data folder"},
+		"a folder":          {func(_, log string) error { return os.Mkdir(log, 0o700) }, "is a folder, not a file: name another data folder"},
+		"a pipe":            {func(_, log string) error { return syscall.Mkfifo(log, 0o600) }, "is not a file: name another data folder"},
+		"a newer abide":     {func(dir, _ string) error { return newer(t, dir) }, "use a newer abide"},
 	} {
 		dir := t.TempDir()
-		if err := make(dir); err != nil {
+		if err := c.make(dir, filepath.Join(dir, "abide.db")); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := audit.Run(t.Context(), dir, audit.Options{}); err == nil {
-			t.Errorf("%s: no error, and the report %+v", name, r)
+		if r, err := audit.Run(t.Context(), dir, audit.Options{}); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: err = %v, and the report %+v; want an error that says %q", name, err, r, c.want)
 		}
+	}
+}
+
+// TestALogThatIsElsewhereIsAudited: the log may have another name, and be outside the
+// data folder.
+func TestALogThatIsElsewhereIsAudited(t *testing.T) {
+	f := newFolder(t)
+	f.db.Close()
+	want := f.audit(audit.Options{})
+	log := filepath.Join(t.TempDir(), "other.db")
+	if err := os.Rename(filepath.Join(f.dir, "abide.db"), log); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.audit(audit.Options{Log: log}); got.Events == 0 || got.Events != want.Events || got.Sessions != want.Sessions || !got.Clean() {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 

@@ -29,12 +29,12 @@ code 1 if something is broken, and says what, in which session, and where.`,
 	asJSON := jsonFlag(c)
 	once := c.Flags().StringSlice("once", nil, "further `TOOL`s of your own whose calls must never be begun again after a crash")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		dir, err := dataFolder(a.home, "ABIDE_HOME")
+		dir, log, err := a.store()
 		if err != nil {
 			return err
 		}
 		show := a.newMeter("events")
-		report, err := audit.Run(cmd.Context(), dir, audit.Options{Once: *once, Progress: show.tell})
+		report, err := audit.Run(cmd.Context(), dir, audit.Options{Log: log, Once: *once, Progress: show.tell})
 		show.end()
 		if stopped := context.Cause(cmd.Context()); stopped != nil {
 			return stopped

@@ -12,6 +12,7 @@
 package stored
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -22,12 +23,13 @@ import (
 	"path/filepath"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver
+	"modernc.org/sqlite"
 )
 
 // A Folder is a data folder that is open for reading.
 type Folder struct {
 	dir  string
+	log  string // path of the database
 	db   *sql.DB
 	tx   *sql.Tx
 	jobs bool // true if the schema has a table of jobs
@@ -46,26 +48,31 @@ const (
 // that nobody writes to. What was read is worth nothing: read it again.
 var ErrChanged = errors.New("an engine began to write to the folder meanwhile")
 
-// Open opens the data folder for reading. The error says what is wrong with the
-// folder as a whole, and what can be done.
-func Open(ctx context.Context, dir string) (*Folder, error) {
+// Open opens the data folder for reading. The path of its log may be empty if the log is
+// the file abide.db in the folder. The error says what is wrong with the folder as a
+// whole, and what can be done.
+func Open(ctx context.Context, dir, log string) (*Folder, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("data folder %s: %w", dir, err)
 	}
-	info, err := os.Stat(filepath.Join(dir, "abide.db"))
+	f := &Folder{dir: dir, log: cmp.Or(log, filepath.Join(dir, "abide.db"))}
+	info, err := os.Stat(f.log)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("data folder %s holds no log (abide.db): name the folder of an abide with --home or ABIDE_HOME", dir)
+		return nil, fmt.Errorf("data folder %s holds no log (%s): name the folder of an abide with --home or ABIDE_HOME", dir, filepath.Base(f.log))
 	case err != nil:
 		return nil, fmt.Errorf("data folder %s cannot be read: %w; read it as its owner", dir, err)
+	case info.IsDir():
+		return nil, fmt.Errorf("store %s is a folder, not a file: name another data folder with --home or ABIDE_HOME", f.log)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("store %s is not a file: name another data folder with --home or ABIDE_HOME", f.log)
 	}
-	f := &Folder{dir: dir}
 	if !f.hasJournal() {
 		f.frozen = info
 	}
 	if err := f.connect(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("store %s: %w", filepath.Join(dir, "abide.db"), err), f.Close())
+		return nil, errors.Join(fmt.Errorf("store %s: %w", f.log, notALog(err)), f.Close())
 	}
 	return f, nil
 }
@@ -73,7 +80,7 @@ func Open(ctx context.Context, dir string) (*Folder, error) {
 // hasJournal reports whether there is a write-ahead log with something in it.
 // Without one, nobody has the log open for writing, and everything is in one file.
 func (f *Folder) hasJournal() bool {
-	info, err := os.Stat(filepath.Join(f.dir, "abide.db-wal"))
+	info, err := os.Stat(f.log + "-wal")
 	return err == nil && info.Size() > 0
 }
 
@@ -81,7 +88,7 @@ func (f *Folder) hasJournal() bool {
 // nobody writes to is opened as immutable: otherwise SQLite would leave files of
 // its own beside it.
 func (f *Folder) connect(ctx context.Context) (err error) {
-	file := url.URL{Scheme: "file", OmitHost: true, Path: filepath.Join(f.dir, "abide.db")}
+	file := url.URL{Scheme: "file", OmitHost: true, Path: f.log}
 	dsn := file.String() + "?mode=ro&_pragma=query_only(1)&_pragma=cache_size(-2048)&_pragma=busy_timeout(5000)"
 	if f.frozen != nil {
 		dsn += "&immutable=1"
@@ -96,6 +103,17 @@ func (f *Folder) connect(ctx context.Context) (err error) {
 	return f.checkSchema(ctx)
 }
 
+var errNotALog = errors.New("it is not a log of abide: name another data folder")
+
+// notALog replaces SQLite's error for a file that is no database.
+func notALog(err error) error {
+	const notADatabase = 26
+	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code() == notADatabase {
+		return errNotALog
+	}
+	return err
+}
+
 // checkSchema refuses what is not a log of ours, and one that is newer than we are.
 func (f *Folder) checkSchema(ctx context.Context) error {
 	var version, app int
@@ -105,7 +123,7 @@ func (f *Folder) checkSchema(ctx context.Context) error {
 	}
 	switch {
 	case app != applicationID:
-		return errors.New("it is not a log of abide: name another data folder")
+		return errNotALog
 	case version > newestSchema:
 		return fmt.Errorf("it has version %d, this abide knows versions up to %d: use a newer abide", version, newestSchema)
 	}
@@ -131,7 +149,7 @@ func (f *Folder) Check() error {
 	if f.frozen == nil {
 		return nil
 	}
-	now, err := os.Stat(filepath.Join(f.dir, "abide.db"))
+	now, err := os.Stat(f.log)
 	if err != nil || f.hasJournal() || !now.ModTime().Equal(f.frozen.ModTime()) || now.Size() != f.frozen.Size() {
 		return ErrChanged
 	}
@@ -156,8 +174,8 @@ func (f *Folder) Dir() string { return f.dir }
 // Exists reports whether there is a session of that name now, which may be later
 // than the moment that is read. It is asked about what looks left behind, because
 // a session may have been made meanwhile.
-func Exists(ctx context.Context, dir, name string) (bool, error) {
-	now, err := Open(ctx, dir)
+func (f *Folder) Exists(ctx context.Context, name string) (bool, error) {
+	now, err := Open(ctx, f.dir, f.log)
 	if err != nil {
 		return false, err
 	}
