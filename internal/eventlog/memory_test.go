@@ -56,3 +56,26 @@ func TestMemoryNoticesChangedBytes(t *testing.T) {
 		t.Errorf("err = %v, want damage at 2", last)
 	}
 }
+
+// TestWhichSessionsAreDue: an engine that starts reads the logs of those that have
+// something to do, and of those whose tasks an older version has only counted.
+func TestWhichSessionsAreDue(t *testing.T) {
+	watched := []eventlog.Task{{Key: "k"}}
+	for _, test := range []struct {
+		name          string
+		info          eventlog.Info
+		due, attended bool
+	}{
+		{"at rest", eventlog.Info{}, false, false},
+		{"in a turn", eventlog.Info{Active: true}, true, true},
+		{"in a turn that waits", eventlog.Info{Active: true, Waiting: true}, false, false},
+		{"with a task that is listed", eventlog.Info{Tasks: 1, Watch: watched}, false, true},
+		{"with a task that is only counted", eventlog.Info{Tasks: 1}, true, true},
+		{"with one of each", eventlog.Info{Tasks: 2, Watch: watched}, true, true},
+		{"waiting, with a task that is only counted", eventlog.Info{Active: true, Waiting: true, Tasks: 1}, true, true},
+	} {
+		if due, attended := test.info.Due(), test.info.Attended(); due != test.due || attended != test.attended {
+			t.Errorf("%s: due %v, attended %v; want %v, %v", test.name, due, attended, test.due, test.attended)
+		}
+	}
+}

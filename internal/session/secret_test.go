@@ -780,3 +780,32 @@ func TestAKeyIsForOneTypeOfProvider(t *testing.T) {
 		b.Host.Close()
 	})
 }
+
+// An agent gets no key for an endpoint that its session has left: whoever resumes the
+// agent there brings its own.
+func TestAnAgentGetsNoKeyOfAnEndpointThatItsSessionHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, b := newGateways(t, eventlog.NewMemory())
+		g.answers = offline.Model{}
+		b.Options.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) }
+		b.Restart()
+		if _, err := b.Host.Create(t.Context(), "s", at("http://b", "key of http://b"), nil); err != nil {
+			t.Fatal(err)
+		}
+		ask := func(id event.SessionID, url string, input event.InputAcceptedData) {
+			if _, err := b.Host.Resume(t.Context(), id, session.Resume{Spec: session.Spec{Config: at(url, "").Config}}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.Host.Send(t.Context(), id, input); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		ask("s", "http://c", delegate("general-purpose", "Reply with exactly: CHILD"))
+		ask(child(t, b.Verify("s")), "http://b", event.InputAcceptedData{Prompt: "Reply with exactly: HI"})
+		if got := g.reached("http://b"); got != (receivedRequest{url: "http://b"}) {
+			t.Errorf("the agent told %+v, want no key", got)
+		}
+		b.Host.Close()
+	})
+}

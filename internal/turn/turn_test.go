@@ -16,6 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/ask"
+	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/tool/plan"
 	"github.com/abide-run/abide/internal/turn"
 	"github.com/abide-run/abide/internal/window"
@@ -557,5 +558,26 @@ func TestDeclineLeavesAloneWhatGoesOn(t *testing.T) {
 				t.Error("the external call can still be answered")
 			}
 		})
+	}
+}
+
+// TestTheVersionOfTheOfferChangesWithTheOffer: the session keeps the tools that it offers
+// until the version or the mode changes.
+func TestTheVersionOfTheOfferChangesWithTheOffer(t *testing.T) {
+	catalog := turn.Catalog(builtin.New(nil, nil))
+	found := event.SessionConfiguredData{Skills: event.SkillRules{Discover: true}}
+	for _, p := range []event.Payload{
+		event.SessionConfiguredData{ExcludedTools: []string{"*"}},
+		event.ClientDeclaredData{UserInput: true},
+		event.ToolsDeclaredData{Tools: []event.ExternalTool{{Name: "mine"}}},
+		event.SkillsFoundData{Skills: []event.Skill{{Name: "dance"}}},
+	} {
+		before, after := newWriter(t).add(start, found), newWriter(t).add(start, found, p)
+		if cmp.Equal(catalog.Offer(before.state), catalog.Offer(after.state)) {
+			t.Errorf("%s does not change the tools that are offered", p.Type())
+		}
+		if before.state.Setup.Offered == after.state.Setup.Offered {
+			t.Errorf("%s changes the tools that are offered, and not the version", p.Type())
+		}
 	}
 }

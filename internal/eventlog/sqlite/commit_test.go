@@ -365,3 +365,23 @@ func checkFull(t *testing.T, s *Store) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// TestAfterWhichErrorsAStoreCloses: it goes on after an error that left nothing in doubt.
+func TestAfterWhichErrorsAStoreCloses(t *testing.T) {
+	some := errors.New("some error")
+	for _, test := range []struct {
+		name string
+		err  error
+		want error // nil if the store goes on
+	}{
+		{"none", nil, nil},
+		{"an error of one op", opError{some}, nil},
+		{"an error of COMMIT", commitError{some}, eventlog.ErrClosed},
+		{"another process has taken over", eventlog.ErrFenced, eventlog.ErrFenced},
+		{"the files are gone", eventlog.ErrGone, eventlog.ErrClosed},
+	} {
+		if got := closingError("p", test.err); (got == nil) != (test.want == nil) || !errors.Is(got, test.want) {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
