@@ -23,15 +23,15 @@ func (s *Session) activities() [7]activity {
 	return [...]activity{&s.asking, &s.calls, &s.hooks, &s.compacting, &s.prompt, &s.restoring, &s.looking}
 }
 
-// isQuiet reports whether nothing is under way in this process, and nobody waits for
-// something.
+// isQuiet reports whether nothing is under way in this process. Whoever waits for an
+// answer keeps the session in the host's list, and not its state in memory.
 func (s *Session) isQuiet() bool {
 	for _, a := range s.activities() {
 		if a.busy() {
 			return false
 		}
 	}
-	return len(s.waiting) == 0
+	return true
 }
 
 // stopWork gives up everything that is under way.

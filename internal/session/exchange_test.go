@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model/offline"
@@ -239,4 +240,47 @@ func TestAFormOfASessionThatIsDeletedHasNoAnswer(t *testing.T) {
 	if err := <-over; !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("err = %v", err)
 	}
+}
+
+// TestWhoWaitsForAnAnswerIsToldAfterTheSessionWasUnloaded: the state of a session that
+// nobody is attached to is taken out of memory, and those who wait are not forgotten.
+func TestWhoWaitsForAnAnswerIsToldAfterTheSessionWasUnloaded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := sessiontest.New(t, offline.Model{})
+		defer b.Host.Close()
+		client := &session.Client{Forms: true}
+		b.Create("s", client)
+		filled := make(chan turn.Filled, 1)
+		go func() {
+			form := event.ElicitationAskedData{Message: "Name?", Schema: []byte(`{"type":"object","properties":{}}`)}
+			f, err := b.Host.Questions.Elicit(t.Context(), "s", form, func() bool { return true })
+			if err != nil {
+				t.Error(err)
+			}
+			filled <- f
+		}()
+		synctest.Wait()
+		b.Host.Detach("s", client, false)
+		b.Host.Unload("s")
+		st, err := b.Host.Status(t.Context(), "s")
+		if err != nil || len(st.Questions) != 1 {
+			t.Fatalf("the questions are %v, %v", st.Questions, err)
+		}
+		asked, err := event.As[event.ElicitationAskedData](st.Questions[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if won, err := b.Host.Questions.FillIn(t.Context(), "s", asked.RequestID, "a", turn.Filled{Action: turn.Accept, Content: []byte(`{}`)}); !won || err != nil {
+			t.Fatal(won, err)
+		}
+		synctest.Wait()
+		select {
+		case f := <-filled:
+			if f.Action != turn.Accept {
+				t.Errorf("filled %+v", f)
+			}
+		default:
+			t.Error("whoever waits was not told the answer")
+		}
+	})
 }

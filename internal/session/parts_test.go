@@ -1,6 +1,10 @@
 package session
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"reflect"
 	"testing"
 )
@@ -38,6 +42,45 @@ func TestEveryServiceHasItsHost(t *testing.T) {
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[Host]()) {
 		if field.IsExported() && reflect.ValueOf(h).Elem().FieldByIndex(field.Index).IsZero() {
 			t.Errorf("Host.%s has no host: openServices lacks it", field.Name)
+		}
+	}
+}
+
+// TestEveryStepIsTaken: a step that a session cannot take would be decided on again and
+// again.
+func TestEveryStepIsTaken(t *testing.T) {
+	files, err := filepath.Glob("../turn/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, steps := map[string]bool{}, map[string]bool{}
+	for _, file := range append(files, "session.go") {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CaseClause:
+				for _, x := range n.List {
+					if sel, ok := x.(*ast.SelectorExpr); ok && file == "session.go" {
+						taken[sel.Sel.Name] = true
+					}
+				}
+			case *ast.FuncDecl:
+				if n.Recv != nil && n.Name.Name == "step" {
+					steps[n.Recv.List[0].Type.(*ast.Ident).Name] = true
+				}
+			}
+			return true
+		})
+	}
+	if len(steps) == 0 {
+		t.Error("package turn has no steps")
+	}
+	for name := range steps {
+		if !taken[name] {
+			t.Errorf("Session.advance has no case for the step turn.%s", name)
 		}
 	}
 }

@@ -1,14 +1,19 @@
 package session_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/session/sessiontest"
+	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -95,4 +100,55 @@ func TestACallIsJudgedByWhatIsAllowedThereNow(t *testing.T) {
 		}
 	}
 	b.Verify("s")
+}
+
+// A failingAnswerStore cannot store the first event of a kind.
+type failingAnswerStore struct {
+	eventlog.Store
+	kind     event.Type
+	stumbled bool
+}
+
+func (s *failingAnswerStore) Append(ctx context.Context, id event.SessionID, b eventlog.Batch) (eventlog.End, error) {
+	if !s.stumbled && slices.ContainsFunc(b.Events, func(e event.Event) bool { return e.Type == s.kind }) {
+		s.stumbled = true
+		return eventlog.End{}, errors.New("the disk is full")
+	}
+	return s.Store.Append(ctx, id, b)
+}
+
+// TestAQuestionIsPutAgainIfItsAnswerCouldNotBeStored: the client has answered, and the log
+// does not know it.
+func TestAQuestionIsPutAgainIfItsAnswerCouldNotBeStored(t *testing.T) {
+	for _, kind := range []event.Type{event.UserInputDone, event.ExitPlanDone} {
+		synctest.Test(t, func(t *testing.T) {
+			b := sessiontest.New(t, offline.Model{})
+			b.Host.Close()
+			b.Store = &failingAnswerStore{Store: b.Store, kind: kind}
+			b.Options.ToolsOf = func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) }
+			b.Start()
+			defer b.Host.Close()
+			asked := 0
+			v := b.Create("s", &session.Client{
+				AskUser: func(context.Context, event.SessionID, event.UserInputAskedData) (turn.UserReply, error) {
+					asked++
+					return turn.UserReply{Answer: "blue"}, nil
+				},
+				ExitPlan: func(context.Context, event.SessionID, event.ExitPlanAskedData) (turn.PlanReply, error) {
+					asked++
+					return turn.PlanReply{Approved: true}, nil
+				},
+			})
+			input := event.InputAcceptedData{Prompt: "Ask me: which colour?"}
+			if kind == event.ExitPlanDone {
+				input = event.InputAcceptedData{Prompt: `Use exit_plan_mode with {"summary":"dig"}, then reply with the result`, AgentMode: event.ModePlan}
+			}
+			b.Send("s", input)
+			v.Await(t, 0, event.SessionIdle)
+			if asked != 2 {
+				t.Errorf("%s: the client was asked %d times, want once more after its answer was lost", kind, asked)
+			}
+			b.Verify("s")
+		})
+	}
 }
