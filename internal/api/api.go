@@ -273,7 +273,7 @@ type SendResult struct {
 type AbortParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	Reason    string          `json:"reason,omitempty"`
-	KeepQueue bool            `json:"keepQueue,omitempty"` // of abide: queued inputs wait until somebody sends a further one or resumes the session, and what tasks report begins no turn before somebody sends one, also if no turn is running; otherwise the inputs are dropped
+	KeepQueue bool            `json:"keepQueue,omitempty"` // of abide: queued inputs wait until somebody sends a further one or resumes the session without disableResume, and what tasks report begins no turn before somebody sends one, also if no turn is running; otherwise the inputs are dropped
 }
 
 // AbortResult tells what was stopped. All fields but Success are of abide.
