@@ -44,7 +44,7 @@ func checkPath(path string) error {
 	case strings.Contains(settings, "="):
 		return errors.New("settings after a question mark are not read")
 	case isURL:
-		return errors.New("the path stands after sqlite: alone, without file:")
+		return errors.New("file: is not read before a path")
 	case strings.HasPrefix(path, "~/"):
 		return errors.New("~ is not replaced by your home folder")
 	case strings.TrimSpace(path) != path:
