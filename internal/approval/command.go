@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -32,6 +33,7 @@ type Surroundings struct {
 type reading struct {
 	blocked   string // reason that no rule about words allows it; empty if one can
 	protected string // reason that a redirection needs a person's yes; empty if none does
+	looked    int    // number of files of redirections, and of those that sed changes
 	steps     []step
 	targets   []target
 	calls     shell.Calls
@@ -60,8 +62,9 @@ type target struct {
 }
 
 const (
-	maxPaths = 2000    // maximum number of paths that words of a command are taken for
-	maxPath  = 4 << 10 // maximum length of a path that the system opens
+	maxPaths   = 2000    // maximum number of paths that words of a command are taken for
+	maxTargets = 200     // maximum number of files of redirections, and of those that sed changes
+	maxPath    = 4 << 10 // maximum length of a path that the system opens
 )
 
 // ReadCommand describes a command line in a request of kind Shell. It looks at files, which
@@ -239,6 +242,10 @@ func (d *reading) addWrites(st *step, run shell.Run, dir string, in Surroundings
 func (d *reading) describeTarget(t target, dir string, in Surroundings) (_ target, why string) {
 	name := t.path
 	t.path = absolute(dir, name)
+	if d.looked++; d.looked > maxTargets { // each takes time, and any of them may be protected
+		d.protected = cmp.Or(d.protected, t.path+": there are too many files to look at each of them")
+		return t, fmt.Sprintf("it %s more than %d files", t.how, maxTargets)
+	}
 	mode := scope.Write
 	if t.kind == Read {
 		mode = scope.Read

@@ -109,6 +109,20 @@ func TestInputsAreBounded(t *testing.T) {
 	})
 }
 
+// TestTargetsAreBounded judges lines that write more files than are looked at: one of them
+// may be protected, whatever is allowed.
+func TestTargetsAreBounded(t *testing.T) {
+	in := project(t)
+	lines := map[string]string{
+		strings.Repeat("echo x >> f; ", 150):                   "allow",
+		strings.Repeat("echo x >> f; ", 250):                   "ask",
+		"sed -i s/a/b/" + strings.Repeat(" f", 150):            "allow",
+		"sed -i s/a/b/" + strings.Repeat(" f g", 150) + " f.h": "ask",
+	}
+	expectVerdicts(t, in, event.PermissionRules{Allow: []string{"bash(echo *)", "bash(sed *)"}}, lines)
+	expectVerdicts(t, in, event.PermissionRules{Allow: []string{"bash"}}, lines)
+}
+
 // TestGitRunsInRepositoriesInside has a repository inside of the project that is in the
 // project's index, so that git add runs git there.
 func TestGitRunsInRepositoriesInside(t *testing.T) {

@@ -33,9 +33,11 @@ type Input struct {
 	Text  string   // with Unknown for what the shell inserts
 }
 
-// The maximum numbers of commands and of inputs in Calls.
+// The maximum numbers of commands, of all their words together, and of inputs in Calls. A
+// command that stands inside of others is there once for each of them.
 const (
 	maxCalls  = 1000
+	maxWords  = 20_000
 	maxInputs = 50
 )
 
@@ -50,6 +52,7 @@ func (s *Script) Calls() Calls {
 // A callVisitor collects the calls of a script. What it does not know may run anything.
 type callVisitor struct {
 	Calls
+	words   int                        // number of words of all calls
 	written map[string]string          // texts that commands write to files, by the file
 	piped   map[*syntax.BinaryCmd]bool // pipes that were looked at as a part of a longer one
 }
@@ -166,7 +169,7 @@ func (v *callVisitor) visitStmt(s *Script, stmt *syntax.Stmt) {
 // addCall adds a command and those that it runs. The text input is what it reads, if that
 // is given in the script.
 func (v *callVisitor) addCall(s *Script, words []string, input word, given bool) {
-	if len(v.Words) == maxCalls {
+	if v.words += len(words); len(v.Words) == maxCalls || v.words > maxWords {
 		v.hide("more commands than are looked at")
 		return
 	}
@@ -253,6 +256,9 @@ func (v *callVisitor) addTexts(s *Script, words []string) {
 // addFind adds the commands that find runs.
 func (v *callVisitor) addFind(s *Script, words []string) {
 	for i, w := range words {
+		if v.words > maxWords {
+			return
+		}
 		if slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, w) && i+1 < len(words) {
 			inner := slices.Clone(words[i+1:])
 			for j := range inner {

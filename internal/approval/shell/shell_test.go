@@ -552,3 +552,25 @@ func TestTheSignOfTheBackgroundIsCutWithCare(t *testing.T) {
 		}
 	}
 }
+
+// TestCallsAreBounded has commands inside of commands, each of which has all words of those
+// inside of it.
+func TestCallsAreBounded(t *testing.T) {
+	for _, script := range []string{
+		"find . " + strings.Repeat("-exec ", 4000),
+		"find . " + strings.Repeat("-exec cat {} + ", 1500),
+		strings.Repeat("env ", 7000) + "ls",
+	} {
+		calls := shell.Parse(script).Calls()
+		words := 0
+		for _, c := range calls.Words {
+			words += len(c)
+		}
+		if words > 50_000 || calls.Hidden == "" {
+			t.Errorf("%.40s…: %d words, and %q is hidden", script, words, calls.Hidden)
+		}
+	}
+	if calls := shell.Parse("find . -exec cat {} + -exec env grep x {} +").Calls(); calls.Hidden != "" {
+		t.Errorf("%q is hidden in an ordinary command", calls.Hidden)
+	}
+}
