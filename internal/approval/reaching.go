@@ -30,7 +30,7 @@ var reaching = map[string]string{
 	"file":    "-C -Z -z --compile --uncompress --uncompress-noreport",
 	"find":    "-delete -fls -fprint -fprint0 -fprintf",
 	"fzf":     "--bind --preview --with-shell",
-	"git":     "-O --open-files-in-pager --ext-diff --textconv --filters --output --output-directory --upload-pack --receive-pack --exec --extcmd --tool --help --show-signature --recurse-submodules --recursive --submodule --ignore-submodules --strategy",
+	"git":     "-O --open-files-in-pager --ext-diff --textconv --filters --object-dir --output --output-directory --upload-pack --receive-pack --exec --extcmd --tool --help --show-signature --recurse-submodules --recursive --submodule --ignore-submodules --strategy",
 	"go":      "-exec -overlay -toolexec -vettool",
 	"iconv":   "-o --output",
 	"install": "--strip-program",

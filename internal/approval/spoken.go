@@ -133,10 +133,11 @@ func namesOf(text string) []string {
 }
 
 // gitCommands are the subcommands of git, which no alias replaces. Missing are those that
-// run others, such as subtree push, and those that people do not use.
+// run others, such as subtree push, and those that people do not use, some of which write
+// files that their operands name.
 var gitCommands = strings.Fields(`add am annotate apply archive bisect blame branch bugreport bundle cat-file check-attr check-ignore check-mailmap check-ref-format checkout checkout-index cherry
 	cherry-pick clean clone column commit commit-graph commit-tree config count-objects describe diagnose diff diff-files diff-index diff-tree difftool fast-export fast-import fetch fetch-pack
-	fmt-merge-msg for-each-ref format-patch fsck gc get-tar-commit-id grep gui hash-object help index-pack init init-db interpret-trailers log ls-files ls-remote ls-tree mailinfo mailsplit maintenance
-	merge merge-base merge-file merge-tree mergetool mktag mktree multi-pack-index mv name-rev notes pack-objects pack-refs patch-id prune prune-packed pull push range-diff read-tree rebase reflog
+	fmt-merge-msg for-each-ref format-patch fsck gc get-tar-commit-id grep gui hash-object help index-pack init init-db interpret-trailers log ls-files ls-remote ls-tree maintenance
+	merge merge-base merge-tree mergetool mktag mktree multi-pack-index mv name-rev notes pack-refs patch-id prune prune-packed pull push range-diff read-tree rebase reflog
 	remote repack replace request-pull rerere reset restore rev-list rev-parse revert rm shortlog show show-branch show-index show-ref sparse-checkout stage stash status stripspace submodule switch
 	symbolic-ref tag unpack-file unpack-objects update-index update-ref update-server-info var verify-commit verify-pack verify-tag version whatchanged worktree write-tree`)

@@ -175,6 +175,7 @@ func TestCodeKeys(t *testing.T) {
 		"[core] # \\\nsshCommand = x\n":                       {"core.sshcommand = x"},
 		"# a comment \\\n[core]\neditor = x\n":                {"core.editor = x", ".editor = x"}, // both readings are returned
 		"[alias]\nst = status\n":                              {"alias.st = status"},
+		"[rebase]\ninstructionFormat = %B\nautosquash = 1\n":  {"rebase.instructionformat = %B"},
 		"[filter \"a.b\"]\nclean = x\nsmudge = y\nrequired\n": {"filter.a.b.clean = x", "filter.a.b.smudge = y"},
 		"[diff \"Img\"]\ntextconv = x\n":                      {"diff.Img.textconv = x"},
 		"[diff]\nexternal = x\nalgorithm = patience\n":        {"diff.external = x"},

@@ -168,7 +168,7 @@ func TestGitIsHeldStill(t *testing.T) {
 		}
 	}
 	run(env, "init", "-q", repo)
-	for _, args := range [][]string{{"core.fsmonitor", evil}, {"core.pager", evil}, {"core.hooksPath", filepath.Join(repo, "hooks")}, {"core.editor", evil}} {
+	for _, args := range [][]string{{"core.fsmonitor", evil}, {"core.pager", evil}, {"core.hooksPath", filepath.Join(repo, "hooks")}, {"core.editor", evil}, {"rebase.instructionFormat", "%s%nexec " + evil}} {
 		run(env, "-C", repo, "config", args[0], args[1])
 	}
 	if err := os.MkdirAll(filepath.Join(repo, "hooks"), 0o755); err != nil {
@@ -185,6 +185,7 @@ func TestGitIsHeldStill(t *testing.T) {
 	run(still, "-C", repo, "commit", "-qm", "x")
 	run(still, "-C", repo, "log", "-p")
 	run(still, "-C", repo, "checkout", "-qb", "y")
+	run(still, "-C", repo, "rebase", "-q", "-f", "--root")
 	if ran, err := os.ReadFile(filepath.Join(dir, "ran")); err == nil {
 		t.Errorf("programs of the configuration ran: %s", ran)
 	}

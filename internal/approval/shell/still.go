@@ -21,6 +21,7 @@ var gitSettings = [][2]string{
 	{"core.askPass", "true"},              // runs for fetch, push
 	{"core.alternateRefsCommand", "true"}, // runs for fetch, push
 	{"sequence.editor", "true"},           // runs for rebase
+	{"rebase.instructionFormat", "%s"},    // a new line in it is a command of a rebase
 	{"safe.bareRepository", "explicit"},   // a folder that looks like a repository is none
 	{"protocol.ext.allow", "never"},       // addresses that are commands
 	{"log.showSignature", "false"},        // runs gpg.program for log and show
