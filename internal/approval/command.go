@@ -33,6 +33,7 @@ type Surroundings struct {
 type reading struct {
 	blocked   string // reason that no rule about words allows it; empty if one can
 	protected string // reason that a redirection needs a person's yes; empty if none does
+	searched  int    // number of files that were searched for repositories
 	looked    int    // number of files of redirections, and of those that sed changes
 	steps     []step
 	targets   []target
@@ -62,9 +63,10 @@ type target struct {
 }
 
 const (
-	maxPaths   = 2000    // maximum number of paths that words of a command are taken for
-	maxTargets = 200     // maximum number of files of redirections, and of those that sed changes
-	maxPath    = 4 << 10 // maximum length of a path that the system opens
+	maxPaths    = 2000    // maximum number of paths that words of a command are taken for
+	maxSearched = 3000    // maximum number of files that are searched for repositories
+	maxTargets  = 200     // maximum number of files of redirections, and of those that sed changes
+	maxPath     = 4 << 10 // maximum length of a path that the system opens
 )
 
 // ReadCommand describes a command line in a request of kind Shell. It looks at files, which

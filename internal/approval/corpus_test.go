@@ -114,7 +114,7 @@ func TestHostileLines(t *testing.T) {
 	if in.Scope, err = scope.New([]scope.Rule{{Target: in.Home, Mode: scope.Read}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"README.md", "id_rsa", ".env", "sub/a", "evil/.git/HEAD"} {
+	for _, name := range []string{"README.md", "id_rsa", ".env", "sub/a", "evil/.git/HEAD", "outer/deep/.git/HEAD"} {
 		if err := errors.Join(os.MkdirAll(filepath.Join(in.Home, filepath.Dir(name)), 0o755), os.WriteFile(filepath.Join(in.Home, name), nil, 0o644)); err != nil {
 			t.Fatal(err)
 		}

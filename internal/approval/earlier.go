@@ -1,9 +1,13 @@
 package approval
 
 import (
+	"io/fs"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/approval/shell"
 )
 
@@ -13,10 +17,11 @@ import (
 // more, which a person knows who allows them; those here only seem to move files.
 var (
 	placing   = strings.Fields("7z bsdtar cp cpio gtar install ln mv patch pax rsync scp tar unzip")
-	unpacking = strings.Fields("7z bsdtar cpio gtar pax rsync scp tar unzip")
+	unpacking = strings.Fields("7z bsdtar cpio gtar patch pax rsync scp tar unzip")
 	writing   = strings.Fields("cp dd install ln mv rsync tee")
-	// gitPlacing are the subcommands of git that write files of a commit, which can be links.
-	gitPlacing = strings.Fields("am apply bisect checkout checkout-index cherry-pick clone merge pull read-tree rebase reset restore revert sparse-checkout stash switch worktree")
+	// gitPlacing are the subcommands of git that write files of a commit, which can be links,
+	// or move some.
+	gitPlacing = strings.Fields("am apply bisect checkout checkout-index cherry-pick clone merge mv pull read-tree rebase reset restore revert sparse-checkout stash switch worktree")
 )
 
 // placesLinks reports whether a command can put links in the place of files.
@@ -27,16 +32,71 @@ func placesLinks(run shell.Run) bool {
 
 // placesRepositories reports whether a command, run in dir, can put another repository, or
 // other settings of one, in the place of what git was judged by.
-func placesRepositories(run shell.Run, dir string) bool {
-	program := programOf(run.Words)
-	if slices.Contains(unpacking, program) {
+func (d *reading) placesRepositories(run shell.Run, dir string) bool {
+	words := run.Words
+	if programOf(words) == "git" && len(words) > 1 { // git mv moves folders with all that is in them
+		words = words[1:]
+	}
+	program := programOf(words)
+	switch {
+	case slices.Contains(unpacking, program):
+		return true
+	case program == "rm":
+		return slices.ContainsFunc(words[1:], isHeart) && isInsideAnother(dir)
+	case program == "ln" && slices.ContainsFunc(d.steps, step.runsElsewhere): // a link can lead below a repository
+		return true
+	case !slices.Contains(writing, program):
+		return false
+	}
+	return len(words) > maxPaths || slices.ContainsFunc(words[1:], namesGit) || slices.ContainsFunc(withoutDestination(program, words)[1:], func(w string) bool {
+		return slices.ContainsFunc(namesIn(w), func(name string) bool { return d.holdsRepository(absolute(dir, name)) })
+	})
+}
+
+// runsElsewhere reports whether a command runs git in a folder that its words name.
+func (st step) runsElsewhere() bool {
+	return slices.ContainsFunc(st.runs, func(run shell.Run) bool { return run.Dir != "" })
+}
+
+// namesGit reports whether a word names a folder or a file called .git, or something in it.
+func namesGit(w string) bool {
+	return slices.ContainsFunc(namesIn(w), func(name string) bool { return slices.Contains(strings.Split(name, "/"), ".git") })
+}
+
+// isHeart reports whether a word names a folder .git, or something in it without which it is
+// no repository any more.
+func isHeart(w string) bool {
+	dir, name := path.Split(path.Clean(w))
+	return name == ".git" || path.Base(dir) == ".git" && slices.Contains([]string{"HEAD", "commondir", "objects", "refs"}, name)
+}
+
+// isInsideAnother reports whether git, run in dir, would find another repository in a folder
+// above the one that it finds now.
+func isInsideAnother(dir string) bool {
+	own := places.Locate(dir)
+	return own.Key != "/" && places.Locate(filepath.Dir(own.Key)).Kind == "repo"
+}
+
+// holdsRepository reports whether a path is a folder with a repository in it, at any depth,
+// or with a link to another folder, or has more files than are looked at.
+func (d *reading) holdsRepository(at string) bool {
+	if real, err := filepath.EvalSymlinks(at); err == nil {
+		at = real
+	}
+	if exists(at + "/HEAD") {
 		return true
 	}
-	return slices.Contains(writing, program) && (len(run.Words) > maxPaths || slices.ContainsFunc(run.Words[1:], func(w string) bool {
-		return slices.ContainsFunc(namesIn(w), func(name string) bool {
-			return slices.Contains(strings.Split(name, "/"), ".git") || exists(absolute(dir, name)+"/.git") || exists(absolute(dir, name)+"/HEAD")
-		})
-	}))
+	found := false
+	_ = filepath.WalkDir(at, func(name string, f fs.DirEntry, err error) error { // a folder that cannot be read has nothing that git could use
+		d.searched++
+		isLink := err == nil && f.Type() == fs.ModeSymlink && isDir(name)
+		if d.searched > maxSearched || isLink || name != at && filepath.Base(name) == ".git" {
+			found = true
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return found
 }
 
 // displaced says that what a command of a script uses may be another thing by the time that
@@ -51,7 +111,7 @@ func (d *reading) displaced(p *shell.Plain, dir string) string {
 	usesGit := func(i int) bool {
 		return slices.ContainsFunc(d.steps[i].runs, func(run shell.Run) bool { return programOf(run.Words) == "git" })
 	}
-	if by := d.displacedBy(p, usesGit, func(run shell.Run) bool { return placesRepositories(run, dir) }); by != "" {
+	if by := d.displacedBy(p, usesGit, func(run shell.Run) bool { return d.placesRepositories(run, dir) }); by != "" {
 		return "git may find another repository by then, because of " + by + " in the same line"
 	}
 	return ""

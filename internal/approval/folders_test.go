@@ -2,6 +2,7 @@ package approval_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,6 +149,41 @@ func TestGitInAnotherRepositoryByWayOfLinksIsAsked(t *testing.T) {
 			t.Errorf("%q in %s: %s, want %s (%s)", test.line, test.in.Dir, verdictName(d.Verdict), verdictName(test.want), d.Reason)
 		}
 	}
+}
+
+// TestARepositoryThatComesLaterIsAsked: what a command moves or removes decides which
+// repository git finds after it.
+func TestARepositoryThatComesLaterIsAsked(t *testing.T) {
+	outer := project(t)
+	rules := event.PermissionRules{Allow: []string{"bash(git *)", "bash(rm *)", "bash(mv *)", "bash(cp *)"}}
+	in := outer
+	in.Home = filepath.Join(outer.Home, "src")
+	in.Dir = in.Home
+	makeFiles(t, in.Home, ".git/HEAD", ".git/index.lock", "folder/x", "links/x", "a/x")
+	if err := os.Symlink("../../evil", filepath.Join(in.Home, "links/link")); err != nil {
+		t.Fatal(err)
+	}
+	expectVerdicts(t, in, rules, map[string]string{
+		"rm -rf .git && git status":           "ask",
+		"rm -r ./.git/ && git status":         "ask",
+		"rm .git/HEAD && git status":          "ask",
+		"rm -rf .git/objects; git status":     "ask",
+		"mv links a && git -C a status":       "ask",
+		"git mv links a && git -C a status":   "ask",
+		"cp -r links/. a && git -C a status":  "ask",
+		"cp -r folder/. a && git -C a status": "allow",
+		"rm .git/index.lock && git status":    "allow",
+		"rm -rf folder && git status":         "allow",
+		"git status && rm -rf .git":           "allow",
+	})
+	var many []string
+	for i := range 31 {
+		for j := range 100 {
+			many = append(many, fmt.Sprintf("many/%d/%d", i, j))
+		}
+	}
+	makeFiles(t, in.Home, many...)
+	expectVerdicts(t, in, rules, map[string]string{"mv many a && git status": "ask", "mv many/0 a && git status": "allow"})
 }
 
 // A shell that runs may have changed its folder before: the end of a path may be the file

@@ -18,8 +18,10 @@ func TestHostileLinesAreNotAllowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	j, lines := newJudge(t, scope.Read), 0
-	if err := writeFile(j.in.Dir+"/evil/.git/HEAD", "ref: refs/heads/main\n"); err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{"/evil", "/outer/deep"} {
+		if err := writeFile(j.in.Dir+dir+"/.git/HEAD", "ref: refs/heads/main\n"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
