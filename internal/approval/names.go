@@ -52,7 +52,7 @@ func filesIn(words []string) []string {
 	if program == "find" && slices.ContainsFunc(words, isFindAction) {
 		options = nil
 	}
-	for i, w := range words[1:] {
+	for i, w := range optionsOf(words) {
 		name, _, joined := strings.Cut(w, "=")
 		switch {
 		case !slices.Contains(options, name) || takesNext(program, words, i):
@@ -66,6 +66,14 @@ func filesIn(words []string) []string {
 		left = append(left, namesInSed(words[1:])...)
 	}
 	return left
+}
+
+// optionsOf returns the arguments of a command that can be options: those before --.
+func optionsOf(words []string) []string {
+	if at := slices.Index(words, "--"); at > 0 {
+		return words[1:at]
+	}
+	return words[1:]
 }
 
 // excluding are the options that name what a program leaves out. Those of find also say
@@ -98,7 +106,7 @@ var shortWithValue = map[string]string{
 
 // longWithout are long options of these programs that have no value.
 var longWithout = strings.Fields("--archive --case-sensitive --count --create --delete --extended-regexp --files-with-matches --fixed-strings --gzip --hidden --ignore-case " +
-	"--invert-match --line-number --multiline --no-heading --no-ignore --null --only-matching --perl-regexp --recursive --smart-case --text --verbose --with-filename --word-regexp")
+	"--invert-match --line-number --multiline --no-heading --no-ignore --no-index --null --only-matching --perl-regexp --recursive --smart-case --text --untracked --verbose --with-filename --word-regexp")
 
 // takesNext reports whether the word of a command at a position may be an option whose
 // value is the next word, whatever that looks like.

@@ -166,7 +166,7 @@ func isReaching(options, word string) bool {
 	name, _, _ := strings.Cut(word, "=")
 	return slices.ContainsFunc(strings.Fields(options), func(option string) bool {
 		switch {
-		case len(option) == 2:
+		case len(option) == 2 && option[0] == '-':
 			return strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.IndexByte(word, option[1]) > 0
 		case strings.HasPrefix(option, "--"):
 			return len(name) > 2 && strings.HasPrefix(option, name)

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/approval/scope"
+	"github.com/abide-run/abide/internal/approval/shell"
 )
 
 // A tree is a folder that a command uses with all that is below it.
@@ -15,6 +17,7 @@ type tree struct {
 	reads    bool     // the command reads the files, or gives them other names
 	changes  bool     // the command changes the files, or gives them other names
 	visible  bool     // names that begin with a dot are left out
+	included []string // patterns of the names of files, if no others are used
 	excluded []string // names that are left out
 }
 
@@ -23,13 +26,14 @@ type tree struct {
 // give files another name or another place are in both.
 var (
 	treeReaders = map[string]string{
-		"7z": "", "ack": "", "ag": "", "bwrap": "", "cp": "-R -a -r --archive --recursive", "diff": "-r --recursive", "docker": "-v --mount --volume",
-		"grep": "-R -r --dereference-recursive --recursive", "ln": "", "mount": "-B --bind --rbind", "mv": "", "podman": "-v --mount --volume", "rg": "",
-		"rsync": "-a -r --archive --recursive", "scp": "-r", "tar": "-c -r -u --append --create --update", "zip": "-r --recurse-paths",
+		"7z": "", "ack": "", "ag": "", "bwrap": "", "cp": "-R -a -r --archive --recursive", "diff": "", "docker": "-v --mount --volume cp",
+		"grep": "-R -d -r --dereference-recursive --directories --recursive", "gzip": "-r --recursive", "ln": "", "mount": "-B --bind --rbind", "mv": "",
+		"pcre2grep": "-r --recursive", "pcregrep": "-r --recursive", "podman": "-v --mount --volume cp", "rg": "", "rsync": "-a -r --archive --recursive", "scp": "-r",
+		"tar": "-c -r -u --append --create --update", "ug": "", "ugrep": "", "zip": "-r --recurse-paths", "zstd": "-r",
 	}
 	treeChangers = map[string]string{
 		"bwrap": "", "chgrp": "-R --recursive", "chmod": "-R --recursive", "chown": "-R --recursive", "docker": "-v --mount --volume", "find": "-delete",
-		"ln": "", "mount": "-B --bind --rbind", "mv": "", "podman": "-v --mount --volume", "rm": "-R -r --recursive",
+		"gzip": "-r --recursive", "ln": "", "mount": "-B --bind --rbind", "mv": "", "podman": "-v --mount --volume", "rm": "-R -r --recursive",
 	}
 )
 
@@ -39,12 +43,17 @@ func (d *reading) treesOf(dirs []string) (list []tree) {
 	left := maxPaths
 	for _, words := range d.calls.Words {
 		program := knownAs(programOf(words))
-		t := tree{reads: isDeep(treeReaders, program, words), changes: isDeep(treeChangers, program, words)}
+		inGit := false
+		if program == "git" {
+			program, words, inGit = gitReader(words, dirs[0])
+		}
+		t := tree{reads: inGit || isDeep(treeReaders, program, words), changes: isDeep(treeChangers, program, words)}
 		if !t.reads && !t.changes {
 			continue
 		}
 		t.visible = leavesOutHidden(program, words)
 		t.excluded = excludedNames(program, words)
+		t.included = includedNames(program, words)
 		for _, name := range folderOperands(program, words) {
 			for _, dir := range dirs {
 				if left--; left < 0 { // they may be any
@@ -62,6 +71,20 @@ func (d *reading) treesOf(dirs []string) (list []tree) {
 		}
 	}
 	return list
+}
+
+// gitReader returns a command of git that reads files, whether git knows them or not, as the
+// program that does the same. Outside of a repository git grep and git diff always do; git
+// diff does for a path that is not in the repository.
+func gitReader(words []string, dir string) (program string, as []string, ok bool) {
+	at := slices.IndexFunc(words, func(w string) bool { return w == "diff" || w == "grep" })
+	if at < 0 {
+		return "git", words, false
+	}
+	as = words[at:]
+	return as[0], as, places.Locate(dir).Kind != "repo" || slices.ContainsFunc(as[1:], func(w string) bool {
+		return isReaching("--no-index --untracked", w) || as[0] == "diff" && (filepath.IsAbs(w) || w == ".." || strings.HasPrefix(w, "../"))
+	})
 }
 
 // isDeep reports whether a program is in a table, and the command has one of its options.
@@ -95,7 +118,7 @@ func excludedNames(program string, words []string) (names []string) {
 	if slices.ContainsFunc(words[1:], func(w string) bool { return isReaching(options[1], w) }) {
 		return nil
 	}
-	for i, w := range words[1:] {
+	for i, w := range optionsOf(words) {
 		name, value, joined := strings.Cut(w, "=")
 		if !slices.Contains(strings.Fields(options[0]), name) || takesNext(program, words, i) {
 			continue
@@ -112,6 +135,25 @@ func excludedNames(program string, words []string) (names []string) {
 		names = append(names, path.Clean(strings.TrimSuffix(value, "/**")))
 	}
 	return names
+}
+
+// includedNames returns the patterns of the names of the only files that grep uses in
+// folders. There are none if it uses others, too.
+func includedNames(program string, words []string) (patterns []string) {
+	if program != "grep" {
+		return nil
+	}
+	for i, w := range optionsOf(words) {
+		name, value, joined := strings.Cut(w, "=")
+		switch {
+		case !strings.HasPrefix(name, "--include") && !strings.HasPrefix(name, "--exclude"), name == "--exclude-dir", takesNext(program, words, i):
+		case name != "--include" || !joined || strings.Contains(value, shell.Unknown):
+			return nil
+		default:
+			patterns = append(patterns, value)
+		}
+	}
+	return patterns
 }
 
 // folderOperands returns the names of the folders that a command may use. Programs that
@@ -191,7 +233,11 @@ func (t tree) has(path string) bool {
 			return false
 		}
 	}
-	return true
+	isIncluded := func(pattern string) bool {
+		matches, err := filepath.Match(pattern, filepath.Base(rel))
+		return matches || err != nil
+	}
+	return t.included == nil || slices.ContainsFunc(t.included, isIncluded) || isDir(path)
 }
 
 // usesTreeAbove reports whether a command uses a folder above what a rule is about, with
