@@ -125,6 +125,8 @@ func (d *reading) describe(p *shell.Plain, dirs []string, in Surroundings) {
 		var err error
 		if st.runs, err = c.Runs(); err != nil {
 			st.obscure = "it has " + err.Error()
+		} else if program := st.takesCommands(); program != "" {
+			st.obscure = program + " takes its input for commands"
 		}
 		for _, run := range st.runs {
 			st.readOnly = append(st.readOnly, run.ReadOnly(trusted))

@@ -20,7 +20,7 @@ var reaching = map[string]string{
 	"apt":     "-c -o --config-file --option",
 	"bat":     "--lessopen --pager",
 	"cargo":   "--config",
-	"curl":    "-D -J -K -O -c -o --alt-svc --config --cookie-jar --dump-header --engine --etag-save --hsts --libcurl --output --output-dir --remote-header-name --remote-name --remote-name-all --ssl-sessions --stderr --trace --trace-ascii",
+	"curl":    "-D -J -K -O -c -o --abstract-unix-socket --alt-svc --config --cookie-jar --dump-header --engine --etag-save --hsts --libcurl --output --output-dir --remote-header-name --remote-name --remote-name-all --ssl-sessions --stderr --trace --trace-ascii --unix-socket",
 	"date":    "-s --set",
 	"delta":   "--pager",
 	"diff":    "-l --paginate",
@@ -29,7 +29,7 @@ var reaching = map[string]string{
 	"fd":      "-X -x --exec --exec-batch",
 	"file":    "-C -Z -z --compile --uncompress --uncompress-noreport",
 	"find":    "-delete -fls -fprint -fprint0 -fprintf",
-	"fzf":     "--bind --preview --with-shell",
+	"fzf":     "--bind --history --info-command --listen --listen-unsafe --preview --with-shell",
 	"git":     "-O --open-files-in-pager --ext-diff --textconv --filters --object-dir --output --output-directory --upload-pack --receive-pack --exec --extcmd --tool --help --show-signature --recurse-submodules --recursive --submodule --ignore-submodules --strategy",
 	"go":      "-exec -overlay -toolexec -vettool",
 	"iconv":   "-o --output",
@@ -41,7 +41,7 @@ var reaching = map[string]string{
 	"nc":      "-c -e --exec --lua-exec --sh-exec",
 	"nm":      "--plugin",
 	"objdump": "--plugin",
-	"pandoc":  "-F -L -o --extract-media --filter --lua-filter --output --pdf-engine",
+	"pandoc":  "-F -L -d -o --data-dir --defaults --extract-media --filter --lua-filter --output --pdf-engine --pdf-engine-opt",
 	"patch":   "-e -g -o -r --ed --get --output --reject-file",
 	"psql":    "-L -f -o -v --file --log-file --output --set --variable",
 	"rg":      "-z --hostname-bin --pre --search-zip",
@@ -115,6 +115,7 @@ var reachingTexts = map[string]*lazyregexp.Regexp{
 	"mysql":   lazyregexp.New(`\\|(?i:system|outfile|dumpfile|\bpager\b|\btee\b)`),
 	"nm":      lazyregexp.New(`^@`), // options from a file
 	"objdump": lazyregexp.New(`^@`),
+	"pandoc":  lazyregexp.New(`\.lua\b`), // a reader or a writer that is a script
 	"psql":    lazyregexp.New(`\\|(?i:program)`),
 	"sqlite3": lazyregexp.New(`(?m:^\s*\.)|(?i:writefile|load_extension|edit\s*\(|\battach\b|\bvacuum\s.*into\b)`),
 	"vim":     lazyregexp.New(`^\+`),
@@ -139,6 +140,8 @@ func reaches(words []string, i int) bool {
 		return options != "" || text != nil || program == "sed"
 	case text != nil && text.MatchString(word):
 		return true
+	case program == "curl" && readsFormat(words, i):
+		return true
 	case program == "date" && setsClock(words, i):
 		return true
 	case program == "tar" && i == 1 && !strings.HasPrefix(word, "-"): // its options may stand without a dash
@@ -153,6 +156,17 @@ func reaches(words []string, i int) bool {
 	}
 	return isReaching(options, word)
 }
+
+// readsFormat reports whether a word of curl names a file with a format. A format can name
+// files to which curl writes.
+func readsFormat(words []string, i int) bool {
+	return joinedFormat.MatchString(words[i]) || strings.HasPrefix(words[i], "@") && formatOption.MatchString(words[i-1])
+}
+
+var (
+	formatOption = lazyregexp.New(`^(-[^-]*w|--w.*)$`)
+	joinedFormat = lazyregexp.New(`^-[^-]*w@`)
+)
 
 // setsClock reports whether a word of date is an operand that is no format: the time to
 // which it sets the clock.

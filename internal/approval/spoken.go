@@ -25,6 +25,25 @@ func isPlain(program string) bool {
 // options in reaching, are none.
 var scripted = []string{"awk", "emacs", "mysql", "psql", "sed", "sqlite3", "ssh", "vim"}
 
+// commanded are those of the programs in reaching that take their input for commands, with
+// which they can do what a star does not stand for.
+var commanded = []string{"emacs", "mysql", "psql", "sftp", "sqlite3", "vim"}
+
+// takesCommands returns the program of a step that takes the input, which the line gives to
+// it, for commands. It returns "" if there is none.
+func (st step) takesCommands() string {
+	isFile := func(r shell.Redirect) bool { return r.Op == "<" && r.To != "/dev/null" }
+	if st.simple.Joint != "|" && !slices.ContainsFunc(st.simple.Redirects, isFile) {
+		return ""
+	}
+	for _, run := range st.runs {
+		if program := programOf(run.Words); slices.Contains(commanded, knownAs(program)) {
+			return program
+		}
+	}
+	return ""
+}
+
 // takesScripts reports whether the program of a command may take its input, or a file that
 // it is given, for a script.
 func takesScripts(words []string) bool {

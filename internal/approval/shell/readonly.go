@@ -277,7 +277,7 @@ func listsTags(args []string) bool {
 // verifies signatures, by running the program that its configuration names.
 func ShowsSignature(word string) bool { return signature.MatchString(word) }
 
-var signature = lazyregexp.New(`%G|\(\*?signature|^(--sort=)?-?\*?signature(:|$)`)
+var signature = lazyregexp.New(`%G|\(\*?signature|^(--[a-z-]+=)?-?\*?signature(:|$)`)
 
 // printsLines reports whether sed is used to print a part of a file.
 func printsLines(args []string) bool {
