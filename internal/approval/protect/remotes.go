@@ -18,7 +18,7 @@ func ReadRemotes(dir string) Remotes {
 	r := Remotes{Addresses: make(map[string][]string)}
 	var all []setting
 	for _, path := range configsOf(dir) {
-		data, _ := readAtMost(path, maxPointer) // without the file there are no remotes
+		data, _ := readAtMost(path, MaxKept) // without the file there are no remotes
 		all = append(all, parseGitConfig(data)...)
 	}
 	for _, s := range all {

@@ -14,35 +14,61 @@ const maxIndex = 64 << 20
 
 // CodeInSubmodules returns a repository inside of the work tree that a folder is in, and a
 // setting of it that runs code. Git runs itself in such a repository, for git add and
-// others, if it is in the index. What git itself keeps in .git/modules does not count: it
-// is protected together with .git. The path is empty if there is no such repository.
+// others, if it is in the index, and from there in those that are in its index. What git
+// itself keeps in .git/modules does not count: it is protected together with .git. The path
+// is empty if there is no such repository.
 func CodeInSubmodules(dir string) (path, setting string) {
 	root, git, common := gitFolders(dir)
 	if root == "" {
 		return "", ""
 	}
+	s := submoduleSearch{modules: follow(filepath.Join(common, "modules")), seen: make(map[string]bool)}
+	return s.below(root, git)
+}
+
+// A submoduleSearch looks for settings that run code in repositories inside of another one.
+type submoduleSearch struct {
+	modules string // folder in which git keeps the repositories of submodules
+	seen    map[string]bool
+}
+
+// below looks at the repositories in the index of one with its work tree at root.
+func (s submoduleSearch) below(root, git string) (path, setting string) {
 	indexes, _ := filepath.Glob(filepath.Join(git, "sharedindex.*")) // the pattern is valid
 	for _, name := range append(indexes, filepath.Join(git, "index")) {
 		data, _ := readAtMost(name, maxIndex) // without an index there are no submodules
 		for _, link := range gitlinks(data) {
-			at := filepath.Join(root, link)
-			if key := codeOf(at, filepath.Join(common, "modules")); key != "" {
-				return at, key
+			if path, setting = s.at(filepath.Join(root, link)); path != "" {
+				return path, setting
 			}
 		}
 	}
 	return "", ""
 }
 
-// codeOf returns a setting that runs code, of the repository at a path. It is empty if the
-// repository is kept below modules.
-func codeOf(at, modules string) string {
-	root, git, common := gitFolders(at)
-	if root != at || strings.HasPrefix(follow(git)+"/", follow(modules)+"/") {
-		return ""
+// at looks at the repository at a path, if there is one, and at those inside of it.
+func (s submoduleSearch) at(path string) (found, setting string) {
+	root, git, common := gitFolders(path)
+	if root != path || s.seen[follow(git)] {
+		return "", ""
 	}
+	s.seen[follow(git)] = true
+	if len(s.seen) > maxParts {
+		return path, "there are too many of them to look at each"
+	}
+	if key := codeIn(git, common); key != "" && !strings.HasPrefix(follow(git)+"/", s.modules+"/") {
+		return path, key
+	}
+	return s.below(path, git)
+}
+
+// codeIn returns a setting of a repository that runs code, or "".
+func codeIn(git, common string) string {
 	for _, config := range configsIn(git, common) {
-		data, _ := readAtMost(config, MaxKept) // without the file it has no settings
+		data, _ := readAtMost(config, MaxKept+1) // without the file it has no settings
+		if len(data) > MaxKept {
+			return config + ", which is too long to be read"
+		}
 		if keys := CodeKeys(data); len(keys) > 0 {
 			return keys[0]
 		}

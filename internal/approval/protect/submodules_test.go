@@ -62,6 +62,56 @@ func TestCodeInSubmodulesOfOtherHashes(t *testing.T) {
 	}
 }
 
+// TestCodeInSubmodulesOfSubmodules: git runs from one repository in the next.
+func TestCodeInSubmodulesOfSubmodules(t *testing.T) {
+	for name, own := range map[string]bool{"of a repository": false, "of a submodule that git keeps": true} {
+		root, inside := newNested(t)
+		if own {
+			git(t, root, "rm", "-q", "-f", "--cached", "libs/inner")
+			git(t, root, "submodule", "--quiet", "add", inside, "own")
+			inside = filepath.Join(root, "own")
+		}
+		deep := filepath.Join(inside, "deep")
+		git(t, root, "init", "-q", deep)
+		git(t, deep, "commit", "-q", "--allow-empty", "-m", "x")
+		git(t, inside, "add", "deep")
+		if at, key := protect.CodeInSubmodules(root); at != "" {
+			t.Errorf("%s: found %q in %q", name, key, at)
+		}
+		git(t, deep, "config", "filter.x.clean", "evil")
+		if at, key := protect.CodeInSubmodules(root); at != deep || key != "filter.x.clean = evil" {
+			t.Errorf("%s: found %q in %q", name, key, at)
+		}
+	}
+}
+
+// TestALongConfigurationMayRunCode hides a setting behind more bytes than are read.
+func TestALongConfigurationMayRunCode(t *testing.T) {
+	root, inside := newNested(t)
+	long := "[user]\nname = " + strings.Repeat("x", 1<<20) + "\n[filter \"x\"]\nclean = evil\n"
+	if err := os.WriteFile(filepath.Join(inside, ".git", "config"), []byte(long), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if at, _ := protect.CodeInSubmodules(root); at != inside {
+		t.Errorf("found %q", at)
+	}
+}
+
+// TestSubmodulesInACircleAreLookedAtOnce has a repository inside whose folder of git is that
+// of the repository around it.
+func TestSubmodulesInACircleAreLookedAtOnce(t *testing.T) {
+	root, inside := newNested(t)
+	if err := os.RemoveAll(filepath.Join(inside, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(inside, ".git"), []byte("gitdir: ../../.git\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if at, key := protect.CodeInSubmodules(root); at != "" {
+		t.Errorf("found %q in %q", key, at)
+	}
+}
+
 // TestOwnSubmodulesMayRunCode has a submodule as git makes it: what it may run is in .git.
 func TestOwnSubmodulesMayRunCode(t *testing.T) {
 	root, inside := newNested(t)
