@@ -39,18 +39,33 @@ func (d *reading) placesRepositories(run shell.Run, dir string) bool {
 	}
 	program := programOf(words)
 	switch {
-	case slices.Contains(unpacking, program):
+	case unpacks(words):
 		return true
 	case program == "rm":
 		return slices.ContainsFunc(words[1:], isHeart) && isInsideAnother(dir)
 	case program == "ln" && slices.ContainsFunc(d.steps, step.runsElsewhere): // a link can lead below a repository
 		return true
 	case !slices.Contains(writing, program):
-		return false
+		return slices.Contains(unpacking, program) && slices.ContainsFunc(words[1:], namesGit)
 	}
 	return len(words) > maxPaths || slices.ContainsFunc(words[1:], namesGit) || slices.ContainsFunc(withoutDestination(program, words)[1:], func(w string) bool {
 		return slices.ContainsFunc(namesIn(w), func(name string) bool { return d.holdsRepository(absolute(dir, name)) })
 	})
+}
+
+// unpacks reports whether a command writes files that its words do not name.
+func unpacks(words []string) bool {
+	has := func(options string) bool {
+		return slices.ContainsFunc(words[1:], func(w string) bool { return isReaching(options, w) })
+	}
+	switch program := programOf(words); knownAs(program) {
+	case "tar":
+		return has("-x --extract --get") || len(words) > 1 && strings.Contains(words[1], "x") || slices.Contains(words, shell.Unknown)
+	case "unzip":
+		return !has("-Z -l -p -t -v")
+	default:
+		return slices.Contains(unpacking, program)
+	}
 }
 
 // runsElsewhere reports whether a command runs git in a folder that its words name.
@@ -144,4 +159,43 @@ func (d *reading) displacedBy(p *shell.Plain, uses func(i int) bool, places func
 		}
 	}
 	return ""
+}
+
+// showing are the programs that print or copy what is in the files that they are given, with
+// the short options that have a value. The first operand of some is no file.
+var showing = map[string]string{
+	"awk": "Fv", "base64": "w", "bat": "", "cat": "", "cmp": "", "comm": "", "cp": "", "cut": "bcdf", "diff": shortWithValue["diff"], "grep": shortWithValue["grep"], "head": "cn",
+	"hexdump": "ns", "jq": "", "less": "", "nl": "", "od": "AjNt", "paste": "d", "rev": "", "rg": shortWithValue["rg"], "sed": "e", "sort": "kt", "strings": "n", "tac": "", "tail": "cn",
+	"uniq": "fsw", "xxd": "cls", "yq": "", "zcat": "",
+}
+
+// showsFile reports whether a command shows what is in a file that it is given.
+func showsFile(words []string) bool {
+	program := knownAs(programOf(words))
+	valued, ok := showing[program]
+	isFile := !slices.Contains([]string{"awk", "grep", "jq", "rg", "sed", "yq"}, program) || givesText(program, words)
+	for i := 1; i < len(words) && ok; i++ {
+		last, isOption := words[i-1][max(0, len(words[i-1])-1):], i > 1 && strings.HasPrefix(words[i-1], "-")
+		switch {
+		case strings.HasPrefix(words[i], "-"), isOption && last != "-" && strings.Contains(valued, last):
+		case isFile:
+			return true
+		default:
+			isFile = true
+		}
+	}
+	return false
+}
+
+// showsLinks reports whether a command shows what is in a file that an earlier one may have
+// made a link to another file, of which the line says nothing.
+func (d *reading) showsLinks() bool {
+	placed := false
+	for _, words := range d.calls.Words {
+		if placed && showsFile(words) {
+			return true
+		}
+		placed = placed || unpacks(words) || programOf(words) == "git" && slices.ContainsFunc(words[1:], func(w string) bool { return slices.Contains(gitPlacing, w) })
+	}
+	return false
 }

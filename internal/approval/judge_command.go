@@ -23,7 +23,7 @@ func (r *Request) commandConcernedBy(u rule) certainty {
 			return yes
 		}
 		return no
-	case pathKind(u.tool) && (u.tool == Write || u.tool == "create" || u.tool == "edit") && d.readsOnly():
+	case u.isWrite() && d.readsOnly():
 		return no
 	case pathKind(u.tool):
 		return d.namesPath(u, r.Dirs)
@@ -70,7 +70,7 @@ func (d *reading) namesPath(u rule, dirs []string) certainty {
 	}
 	end := u.pattern[strings.LastIndexAny(u.pattern, "*?[]{}")+1:]
 	isFolder := slices.ContainsFunc(dirs, func(dir string) bool { return isDir(absolute(dir, u.pattern)) })
-	if d.mayName(end, isFolder) || d.usesTreeAbove(u, dirs) {
+	if d.mayName(end, isFolder) || d.usesTreeAbove(u, dirs) || !u.isWrite() && d.showsLinks() {
 		return maybe
 	}
 	return no
@@ -128,6 +128,9 @@ func (d *reading) deniedIn(s *scope.Scope) denial {
 	}
 	if place := d.usesDenied(s); place != "" {
 		return denial{maybe, place}
+	}
+	if read := s.Denied(scope.Read); len(read) > 0 && d.showsLinks() {
+		return denial{maybe, read[0]}
 	}
 	return denial{}
 }

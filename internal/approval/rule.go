@@ -45,6 +45,9 @@ var (
 // pathKind reports whether a rule with this name is about paths.
 func pathKind(name string) bool { return slices.Contains(pathNames, name) }
 
+// isWrite reports whether a rule is about writing files, and not about reading them.
+func (u rule) isWrite() bool { return u.tool == Write || u.tool == "create" || u.tool == "edit" }
+
 // urlKind reports whether a rule with this name is about URLs.
 func urlKind(name string) bool { return slices.Contains(urlNames, name) }
 

@@ -251,11 +251,10 @@ func (d *reading) usesTreeAbove(u rule, dirs []string) bool {
 	if filepath.Clean(fixed) == "." {
 		return false
 	}
-	isWrite := u.tool == Write || u.tool == "create" || u.tool == "edit"
 	return slices.ContainsFunc(dirs, func(dir string) bool {
 		place := absolute(dir, fixed)
 		return slices.ContainsFunc(d.trees, func(t tree) bool {
-			return (isWrite && t.changes || !isWrite && t.reads) && t.has(place) && exists(place)
+			return (u.isWrite() && t.changes || !u.isWrite() && t.reads) && t.has(place) && exists(place)
 		})
 	})
 }
