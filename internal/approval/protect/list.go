@@ -99,6 +99,13 @@ var inHome = newIndex([]rule{
 	{".login", reasonShell},
 	{".logout", reasonShell},
 	{".inputrc", reasonShell}, // binds keys to commands
+	{".bash_it/", reasonShell},
+	{".cargo/env", reasonShell}, // the installers of these add it to the files above
+	{".fzf.bash", reasonShell},
+	{".fzf.zsh", reasonShell},
+	{".nvm/nvm.sh", reasonShell},
+	{".p10k.zsh", reasonShell},
+	{".sdkman/bin/", reasonShell},
 	{".config/fish/", reasonShell},
 	{".config/zsh/", reasonShell},
 	{".config/nushell/", reasonShell},
@@ -163,8 +170,24 @@ var inHome = newIndex([]rule{
 	{".irbrc", reasonTool},
 	{".Rprofile", reasonTool},
 	{".config/mise/", reasonTool},
+	{".cargo/config", reasonTool},
+	{".cargo/config.toml", reasonTool},
+	{".curlrc", reasonTool},
+	{".gradle/init.d/", reasonTool},
+	{".gradle/init.gradle", reasonTool},
+	{".hgrc", reasonTool},
+	{".ipython/", reasonTool},
+	{".npmrc", reasonTool},
+	{".pdbrc", reasonTool},
+	{".wgetrc", reasonTool},
+	{".yarnrc", reasonTool},
+	{".yarnrc.yml", reasonTool},
 
+	{".bun/bin/", reasonPrograms},
+	{".cargo/bin/", reasonPrograms},
+	{".deno/bin/", reasonPrograms},
 	{".local/bin/", reasonPrograms},
+	{"go/bin/", reasonPrograms},
 	{"bin/", reasonPrograms},
 })
 

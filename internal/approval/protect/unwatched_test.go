@@ -10,7 +10,7 @@ import (
 // unwatched is what is protected and not looked at around commands. The page about
 // security names it, too.
 var unwatched = []string{
-	"~/.local/bin", "~/bin", // programs are large, and installers write there
+	"~/.bun/bin", "~/.cargo/bin", "~/.deno/bin", "~/.local/bin", "~/bin", "~/go/bin", // programs are large, and installers write there
 	"~/.claude.json", "~/.config/gcloud", "~/.config/github-copilot", // programs write there all the time
 	"~/.local/share/applications", "~/.password-store",
 	"./.abide/memory", // abide itself writes there

@@ -159,8 +159,11 @@ func (w *targets) addHome(home string) {
 		".vimrc", ".gvimrc", ".vim/vimrc", ".vim/gvimrc", ".emacs", ".emacs.el", ".emacs.d/init.el", ".emacs.d/early-init.el",
 		".direnvrc", ".tmux.conf", ".screenrc", ".gdbinit", ".lldbinit", ".psqlrc", ".sqliterc", ".pythonrc", ".irbrc", ".Rprofile",
 		".claude/settings.json", ".codex/config.toml", ".gemini/settings.json", ".copilot/mcp-config.json", ".cursor/mcp.json", ".cursor/hooks.json",
+		".bash_it/bash_it.sh", ".cargo/env", ".fzf.bash", ".fzf.zsh", ".nvm/nvm.sh", ".p10k.zsh", ".sdkman/bin/sdkman-init.sh",
+		".cargo/config", ".cargo/config.toml", ".curlrc", ".gradle/init.gradle", ".hgrc", ".npmrc", ".pdbrc", ".wgetrc", ".yarnrc", ".yarnrc.yml",
 		"Library/Application Support/Code/User/settings.json", "Library/Application Support/Code/User/tasks.json")
-	w.addFolders(home, ".oh-my-zsh/custom", ".vim/plugin", ".vim/after/plugin", ".vim/autoload", ".claude/hooks", ".local/share/systemd/user", "Library/LaunchAgents")
+	w.addFolders(home, ".oh-my-zsh/custom", ".vim/plugin", ".vim/after/plugin", ".vim/autoload", ".claude/hooks", ".gradle/init.d", ".ipython/profile_default/startup",
+		".local/share/systemd/user", "Library/LaunchAgents")
 	w.addConfig(filepath.Join(home, ".gitconfig"))
 }
 
