@@ -85,12 +85,21 @@ func TestPlacesThatTheScopeDeniesBelowAFolder(t *testing.T) {
 		"grep -rn --exclude-dir=secret x .": "allow",
 		"cat secret/key":                    "deny",
 		"ls":                                "allow",
+		"git checkout other && cat n":       "ask",
+		"git diff":                          "allow",
+		"git diff .":                        "allow",
+		"git grep x .":                      "allow",
+		"git commit -m diff .":              "allow",
 	})
+	if err := os.RemoveAll(filepath.Join(in.Home, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	expectVerdicts(t, in, rules, map[string]string{"git diff . src": "ask", "git grep x": "ask", "git grep x src": "allow"}) // git knows no files
 	in.Scope, err = scope.New([]scope.Rule{{Target: in.Home, Mode: scope.Write}}, []scope.Rule{{Target: filepath.Join(in.Home, "secret"), Mode: scope.Write}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	expectVerdicts(t, in, rules, map[string]string{"grep -r x .": "allow", "rm -r .": "ask", "rm -r src": "allow"})
+	expectVerdicts(t, in, rules, map[string]string{"grep -r x .": "allow", "rm -r .": "ask", "rm -r src": "allow", "git checkout other && cat n": "allow"})
 }
 
 // TestInputsAreBounded judges lines with more pipes and here-documents than are looked at.

@@ -82,9 +82,13 @@ func gitReader(words []string, dir string) (program string, as []string, ok bool
 		return "git", words, false
 	}
 	as = words[at:]
-	return as[0], as, places.Locate(dir).Kind != "repo" || slices.ContainsFunc(as[1:], func(w string) bool {
+	reads := func(w string) bool {
 		return isReaching("--no-index --untracked", w) || as[0] == "diff" && (filepath.IsAbs(w) || w == ".." || strings.HasPrefix(w, "../"))
-	})
+	}
+	if places.Locate(dir).Kind == "repo" && !slices.ContainsFunc(as[1:], reads) {
+		return "git", words, false
+	}
+	return as[0], as, true
 }
 
 // isDeep reports whether a program is in a table, and the command has one of its options.
