@@ -29,6 +29,9 @@ type State struct {
 	GID     uint32 `json:"gid,omitempty"`
 	Content []byte `json:"content,omitempty"` // nil if the file is too large to be kept
 	Digest  string `json:"digest,omitempty"`  // digest of the content; empty if it could not be read
+	// Aside is the name under which a file that is too large to be kept is set aside in
+	// its folder, see [AsideName]. It is empty if the file is not.
+	Aside string `json:"aside,omitempty"`
 	// Marks are the signs by which a later look knows that nothing was changed: of the
 	// name, and of the file that a link leads to.
 	Marks [2]Mark `json:"marks,omitzero"`
@@ -167,16 +170,35 @@ var ErrMoved = errors.New("it was changed again meanwhile")
 
 // Replace gives a path another state: it puts a file back, or makes a change again. The
 // path must be as now says. A folder that is gone is not made again, and a file in the
-// place of a folder is left alone.
+// place of a folder is left alone. If now names a file that is set aside, what is at the
+// path gets that name, so that it is not lost; if want names one, it is taken from there.
 func Replace(path string, now, want State) error {
-	if !want.kept() || now.Crowd {
+	if !want.kept() && want.Aside == "" || now.Crowd {
 		return fmt.Errorf("%s: %w", path, ErrNotKept)
+	}
+	for _, name := range []string{now.Aside, want.Aside} {
+		if name != "" && (filepath.Base(name) != name || !isTemp(name)) {
+			return &fs.PathError{Op: "set aside", Path: name, Err: fs.ErrInvalid}
+		}
 	}
 	if is := Look(path, State{}); is.Exists != now.Exists || is.Link != now.Link || is.Digest != now.Digest {
 		return fmt.Errorf("%s: %w", path, ErrMoved)
 	}
+	if now.Aside != "" {
+		kept, err := setAside(path, now.Aside)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.Chmod(kept, 0o600) }() // nothing runs it by accident; it has no other name by then
+	}
+	if want.Aside != "" {
+		return takeBack(path, want)
+	}
 	if !want.Exists {
-		return os.Remove(path)
+		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) { // it is gone if it was renamed
+			return err
+		}
+		return nil
 	}
 	if want.Link == "" {
 		return writeFile(path, want)
@@ -190,6 +212,41 @@ func Replace(path string, now, want State) error {
 		return writeFile(at, want)
 	}
 	return nil
+}
+
+// AsideName returns the name of a file that is set aside. It is in the same folder, and so
+// on the same device; no program runs code from a file with such a name.
+func AsideName(id string) string { return tempPrefix + id + tempSuffix }
+
+// setAside gives a file a second name, so that the first one can get another content
+// without a moment in which there is none. Some file systems know no second names: there
+// the file is renamed.
+func setAside(path, name string) (string, error) {
+	to := filepath.Join(filepath.Dir(path), name)
+	err := os.Link(path, to)
+	if errors.Is(err, fs.ErrExist) { // by an attempt that was interrupted
+		if a, b := lstat(path), lstat(to); a != nil && b != nil && os.SameFile(a, b) {
+			return to, nil
+		}
+	}
+	if err != nil {
+		err = os.Rename(path, to)
+	}
+	return to, err
+}
+
+func lstat(path string) fs.FileInfo {
+	info, _ := os.Lstat(path) // nil if there is nothing to compare
+	return info
+}
+
+// takeBack gives a file that was set aside its name again.
+func takeBack(path string, want State) error {
+	from := filepath.Join(filepath.Dir(path), want.Aside)
+	if err := os.Chmod(from, fs.FileMode(want.Mode&0o777)); err != nil {
+		return err
+	}
+	return os.Rename(from, path)
 }
 
 // makeLink makes a link, in the place of what is there.
