@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/approval/protect"
+	"github.com/abide-run/abide/internal/process"
 )
 
 // Guarded is the protected files of a workspace, which no command changes unasked. Which
@@ -16,7 +17,8 @@ type Guarded interface {
 	Survey(ctx context.Context, r SurveyRequest) (Survey, error)
 	// Restore gives a protected file another state, if it is as now says; else the error
 	// is protect.ErrMoved. A second attempt finds that the first has done it. A state
-	// whose content is not known is protect.ErrNotKept.
+	// whose content is not known is protect.ErrNotKept, unless it was set aside: see
+	// protect.Replace.
 	Restore(ctx context.Context, path string, now, want protect.State) error
 }
 
@@ -27,6 +29,12 @@ type SurveyRequest struct {
 	// too; what has the same marks is not read again.
 	Known map[string]protect.State
 	Only  bool // true if only the known files are looked at
+
+	// Owner is the owner of the processes that may have changed the files, and Kin are
+	// others whose processes count like its own.
+	Owner process.Owner
+	Kin   []process.Owner
+	Since time.Time // time of an earlier look, by the workspace's clock
 }
 
 // A Survey is what the protected files are like.
@@ -36,6 +44,11 @@ type Survey struct {
 	States  map[string]protect.State // states of the targets and of the known files; a confined workspace leaves out those outside
 	Taken   time.Time                // time by the workspace's clock, before the first file was looked at
 	Missed  string                   // what is too much to be looked at; empty if there is nothing
+	Reasons map[string]string        // why those of the known files are protected that are no targets
+	// Busy is true if a process of the owner or of its kin, or one that such a process left
+	// behind, was running or may have been just before the files were looked at, or if
+	// one of its kin was started since the earlier look.
+	Busy bool
 }
 
 // A SurveyTarget is a protected file.

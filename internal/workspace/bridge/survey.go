@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/abide-run/abide/internal/approval/protect"
+	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/workspace"
 	pb "github.com/abide-run/abide/internal/workspace/workspacepb"
 )
@@ -16,7 +17,15 @@ const maxSurveyed = 8 << 20
 
 // Survey implements the service.
 func (s *service) Survey(ctx context.Context, r *pb.SurveyRequest) (*pb.SurveyResponse, error) {
-	request := workspace.SurveyRequest{Dirs: texts[string](r.GetDirectories()), Only: r.GetOnly(), Known: make(map[string]protect.State)}
+	request := workspace.SurveyRequest{
+		Dirs: texts[string](r.GetDirectories()), Only: r.GetOnly(), Known: make(map[string]protect.State), Owner: process.Owner(r.GetOwner()),
+	}
+	for _, owner := range r.GetKin() {
+		request.Kin = append(request.Kin, process.Owner(owner))
+	}
+	if r.GetSince() != nil {
+		request.Since = r.GetSince().AsTime()
+	}
 	for _, k := range r.GetKnown() {
 		marks := marksOf(k.GetMarks())
 		request.Known[string(k.GetPath())] = protect.State{Exists: marks != [2]protect.Mark{}, Marks: marks}
@@ -25,7 +34,7 @@ func (s *service) Survey(ctx context.Context, r *pb.SurveyRequest) (*pb.SurveyRe
 	if err != nil {
 		return nil, toWire(err)
 	}
-	answer := &pb.SurveyResponse{Folders: texts[[]byte](found.Folders), Taken: timestamppb.New(found.Taken), Missed: []byte(found.Missed)}
+	answer := &pb.SurveyResponse{Folders: texts[[]byte](found.Folders), Taken: timestamppb.New(found.Taken), Missed: []byte(found.Missed), Busy: found.Busy}
 	for _, t := range found.Targets {
 		answer.Targets = append(answer.Targets, &pb.SurveyResponse_Target{Path: []byte(t.Path), Git: t.Git, Folder: []byte(t.Folder), Reason: []byte(t.Reason)})
 	}
@@ -34,7 +43,7 @@ func (s *service) Survey(ctx context.Context, r *pb.SurveyRequest) (*pb.SurveyRe
 		if size += len(path) + len(state.Content) + len(state.Link); size > maxSurveyed {
 			break
 		}
-		to := &pb.SurveyResponse_State{Path: []byte(path)}
+		to := &pb.SurveyResponse_State{Path: []byte(path), Reason: []byte(found.Reasons[path])}
 		if known := request.Known[path]; known.Exists && state.Exists && known.Marks == state.Marks {
 			to.Unchanged = true
 		} else {
@@ -53,12 +62,13 @@ func (s *service) Restore(ctx context.Context, r *pb.RestoreRequest) (*pb.Restor
 // Survey implements workspace.Files. The answer comes in several messages if it does not fit
 // into one.
 func (c remoteFiles) Survey(ctx context.Context, r workspace.SurveyRequest) (workspace.Survey, error) {
-	all := workspace.Survey{States: make(map[string]protect.State)}
+	all := workspace.Survey{States: make(map[string]protect.State), Reasons: make(map[string]string)}
 	first, err := c.survey(ctx, r, &all)
 	if err != nil {
 		return workspace.Survey{}, err
 	}
 	all.Folders, all.Taken, all.Missed = texts[string](first.GetFolders()), first.GetTaken().AsTime(), string(first.GetMissed())
+	all.Busy = first.GetBusy()
 	for _, t := range first.GetTargets() {
 		target := protect.Target{Path: string(t.GetPath()), Git: t.GetGit(), Folder: string(t.GetFolder())}
 		all.Targets = append(all.Targets, workspace.SurveyTarget{Target: target, Reason: string(t.GetReason())})
@@ -92,7 +102,13 @@ func missing(s workspace.Survey, known map[string]protect.State) map[string]prot
 
 // survey makes one request, and adds the states of the answer.
 func (c remoteFiles) survey(ctx context.Context, r workspace.SurveyRequest, all *workspace.Survey) (*pb.SurveyResponse, error) {
-	request := &pb.SurveyRequest{Directories: texts[[]byte](r.Dirs), Only: r.Only}
+	request := &pb.SurveyRequest{Directories: texts[[]byte](r.Dirs), Only: r.Only, Owner: string(r.Owner)}
+	for _, owner := range r.Kin {
+		request.Kin = append(request.Kin, string(owner))
+	}
+	if !r.Since.IsZero() {
+		request.Since = timestamppb.New(r.Since)
+	}
 	for path, state := range r.Known {
 		known := &pb.SurveyRequest_Known{Path: []byte(path)}
 		if state.Exists {
@@ -109,6 +125,9 @@ func (c remoteFiles) survey(ctx context.Context, r workspace.SurveyRequest, all 
 		if all.States[path] = stateOf(s.GetState()); s.GetUnchanged() {
 			all.States[path] = r.Known[path]
 		}
+		if reason := string(s.GetReason()); reason != "" {
+			all.Reasons[path] = reason
+		}
 	}
 	return answer, nil
 }
@@ -123,14 +142,14 @@ func (c remoteFiles) Restore(ctx context.Context, path string, now, want protect
 func stateTo(s protect.State) *pb.FileState {
 	return &pb.FileState{
 		Exists: s.Exists, Crowd: s.Crowd, Link: []byte(s.Link), Mode: s.Mode, Owner: s.UID, Group: s.GID,
-		Content: s.Content, Digest: s.Digest, Marks: marksTo(s.Marks),
+		Content: s.Content, Digest: s.Digest, Aside: s.Aside, Marks: marksTo(s.Marks),
 	}
 }
 
 func stateOf(s *pb.FileState) protect.State {
 	return protect.State{
 		Exists: s.GetExists(), Crowd: s.GetCrowd(), Link: string(s.GetLink()), Mode: s.GetMode(), UID: s.GetOwner(), GID: s.GetGroup(),
-		Content: s.GetContent(), Digest: s.GetDigest(), Marks: marksOf(s.GetMarks()),
+		Content: s.GetContent(), Digest: s.GetDigest(), Aside: s.GetAside(), Marks: marksOf(s.GetMarks()),
 	}
 }
 

@@ -49,6 +49,7 @@ func NewServed(dir string, m *process.Manager, o Options) (workspace.Workspace, 
 }
 
 func newWorkspace(f *files, m *process.Manager) workspace.Workspace {
+	f.manager = m
 	return workspace.Workspace{Files: f, Processes: &processes{m, f}}
 }
 
@@ -58,6 +59,7 @@ type files struct {
 	confined  string                                     // folder without links that no call leaves; empty if there is none
 	protected func(path string) (reason string, ok bool) // nil if nothing is protected beside what a scope protects
 	list      protect.List
+	manager   *process.Manager // processes that Survey looks at; nil if there are none
 	writers   *pathLocks
 }
 

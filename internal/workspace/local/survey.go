@@ -6,25 +6,31 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/abide-run/abide/internal/approval/protect"
+	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/workspace"
 )
 
 // Survey implements workspace.Files.
 func (w *files) Survey(ctx context.Context, r workspace.SurveyRequest) (workspace.Survey, error) {
-	s := workspace.Survey{Taken: time.Now(), States: make(map[string]protect.State)}
+	s := workspace.Survey{Taken: time.Now(), States: make(map[string]protect.State), Reasons: make(map[string]string)}
+	// The processes are looked at before the files: one that ends between the two must not
+	// be taken for gone, because it may change files until then.
+	s.Busy = w.isBusy(r)
 	if !r.Only {
 		w.addTargets(&s, r.Dirs)
 	}
 	var paths []string
+	found := make(map[string]bool)
 	for _, t := range s.Targets {
-		paths = append(paths, t.Path)
+		paths, found[t.Path] = append(paths, t.Path), true
 	}
 	for path := range r.Known {
-		if w.isConfined(path) {
-			paths = append(paths, path)
+		if !found[path] && w.isConfined(path) {
+			paths, s.Reasons[path] = append(paths, path), w.list.Reason(protect.Target{Path: path})
 		}
 	}
 	for _, path := range paths {
@@ -36,6 +42,17 @@ func (w *files) Survey(ctx context.Context, r workspace.SurveyRequest) (workspac
 		}
 	}
 	return s, nil
+}
+
+// isBusy reports whether processes of a request's owners may be changing files.
+func (w *files) isBusy(r workspace.SurveyRequest) bool {
+	if w.manager == nil || r.Owner == "" {
+		return false
+	}
+	return slices.ContainsFunc(w.manager.All(), func(p process.Info) bool {
+		running := !p.State.Ended() || p.Lingering && !p.Gone || p.Unkept
+		return p.Owner == r.Owner && running || slices.Contains(r.Kin, p.Owner) && (running || p.Created.After(r.Since))
+	})
 }
 
 // addTargets adds the protected files around folders.

@@ -5152,6 +5152,7 @@ type FileState struct {
 	Content       []byte                 `protobuf:"bytes,7,opt,name=content,proto3,oneof" json:"content,omitempty"` // missing if it is too large to be kept
 	Digest        string                 `protobuf:"bytes,8,opt,name=digest,proto3" json:"digest,omitempty"`         // empty if it could not be read
 	Marks         []*FileState_Mark      `protobuf:"bytes,9,rep,name=marks,proto3" json:"marks,omitempty"`           // of the name, and of what it leads to; a file with the same marks is unchanged
+	Aside         string                 `protobuf:"bytes,10,opt,name=aside,proto3" json:"aside,omitempty"`          // name in the same folder under which the file is set aside; empty if it is not
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5249,11 +5250,21 @@ func (x *FileState) GetMarks() []*FileState_Mark {
 	return nil
 }
 
+func (x *FileState) GetAside() string {
+	if x != nil {
+		return x.Aside
+	}
+	return ""
+}
+
 type SurveyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Directories   [][]byte               `protobuf:"bytes,1,rep,name=directories,proto3" json:"directories,omitempty"` // in which commands run
 	Known         []*SurveyRequest_Known `protobuf:"bytes,2,rep,name=known,proto3" json:"known,omitempty"`
-	Only          bool                   `protobuf:"varint,3,opt,name=only,proto3" json:"only,omitempty"` // only the known files
+	Only          bool                   `protobuf:"varint,3,opt,name=only,proto3" json:"only,omitempty"`  // only the known files
+	Owner         string                 `protobuf:"bytes,4,opt,name=owner,proto3" json:"owner,omitempty"` // of the processes that may have changed the files
+	Kin           []string               `protobuf:"bytes,5,rep,name=kin,proto3" json:"kin,omitempty"`     // owners whose processes count like those of the owner
+	Since         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"` // time of an earlier look
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5309,6 +5320,27 @@ func (x *SurveyRequest) GetOnly() bool {
 	return false
 }
 
+func (x *SurveyRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *SurveyRequest) GetKin() []string {
+	if x != nil {
+		return x.Kin
+	}
+	return nil
+}
+
+func (x *SurveyRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
 type SurveyResponse struct {
 	state         protoimpl.MessageState   `protogen:"open.v1"`
 	Targets       []*SurveyResponse_Target `protobuf:"bytes,1,rep,name=targets,proto3" json:"targets,omitempty"`
@@ -5316,6 +5348,7 @@ type SurveyResponse struct {
 	States        []*SurveyResponse_State  `protobuf:"bytes,3,rep,name=states,proto3" json:"states,omitempty"`   // as many as fit; the others are asked for again
 	Taken         *timestamppb.Timestamp   `protobuf:"bytes,4,opt,name=taken,proto3" json:"taken,omitempty"`
 	Missed        []byte                   `protobuf:"bytes,5,opt,name=missed,proto3" json:"missed,omitempty"` // what is too much to be looked at
+	Busy          bool                     `protobuf:"varint,6,opt,name=busy,proto3" json:"busy,omitempty"`    // processes of the owners run, or may; or one of the kin was started since the earlier look
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5383,6 +5416,13 @@ func (x *SurveyResponse) GetMissed() []byte {
 		return x.Missed
 	}
 	return nil
+}
+
+func (x *SurveyResponse) GetBusy() bool {
+	if x != nil {
+		return x.Busy
+	}
+	return false
 }
 
 type RestoreRequest struct {
@@ -6900,6 +6940,7 @@ type SurveyResponse_State struct {
 	Path          []byte                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	State         *FileState             `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	Unchanged     bool                   `protobuf:"varint,3,opt,name=unchanged,proto3" json:"unchanged,omitempty"` // it has the marks that are known
+	Reason        []byte                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`        // why it is protected, if it is no target
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6953,6 +6994,13 @@ func (x *SurveyResponse_State) GetUnchanged() bool {
 		return x.Unchanged
 	}
 	return false
+}
+
+func (x *SurveyResponse_State) GetReason() []byte {
+	if x != nil {
+		return x.Reason
+	}
+	return nil
 }
 
 type ChangesResponse_File struct {
@@ -7460,7 +7508,7 @@ const file_workspace_proto_rawDesc = "" +
 	"\x0eFoldersRequest\"C\n" +
 	"\x0fFoldersResponse\x12\x12\n" +
 	"\x04home\x18\x01 \x01(\fR\x04home\x12\x1c\n" +
-	"\ttemporary\x18\x02 \x01(\fR\ttemporary\"\x82\x03\n" +
+	"\ttemporary\x18\x02 \x01(\fR\ttemporary\"\x98\x03\n" +
 	"\tFileState\x12\x16\n" +
 	"\x06exists\x18\x01 \x01(\bR\x06exists\x12\x14\n" +
 	"\x05crowd\x18\x02 \x01(\bR\x05crowd\x12\x12\n" +
@@ -7470,7 +7518,9 @@ const file_workspace_proto_rawDesc = "" +
 	"\x05group\x18\x06 \x01(\rR\x05group\x12\x1d\n" +
 	"\acontent\x18\a \x01(\fH\x00R\acontent\x88\x01\x01\x12\x16\n" +
 	"\x06digest\x18\b \x01(\tR\x06digest\x128\n" +
-	"\x05marks\x18\t \x03(\v2\".abide.workspace.v1.FileState.MarkR\x05marks\x1av\n" +
+	"\x05marks\x18\t \x03(\v2\".abide.workspace.v1.FileState.MarkR\x05marks\x12\x14\n" +
+	"\x05aside\x18\n" +
+	" \x01(\tR\x05aside\x1av\n" +
 	"\x04Mark\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\x04R\x06device\x12\x14\n" +
 	"\x05inode\x18\x02 \x01(\x04R\x05inode\x12\x12\n" +
@@ -7478,29 +7528,34 @@ const file_workspace_proto_rawDesc = "" +
 	"\achanged\x18\x04 \x01(\x03R\achanged\x12\x12\n" +
 	"\x04mode\x18\x05 \x01(\x03R\x04modeB\n" +
 	"\n" +
-	"\b_content\"\xdb\x01\n" +
+	"\b_content\"\xb5\x02\n" +
 	"\rSurveyRequest\x12 \n" +
 	"\vdirectories\x18\x01 \x03(\fR\vdirectories\x12=\n" +
 	"\x05known\x18\x02 \x03(\v2'.abide.workspace.v1.SurveyRequest.KnownR\x05known\x12\x12\n" +
-	"\x04only\x18\x03 \x01(\bR\x04only\x1aU\n" +
+	"\x04only\x18\x03 \x01(\bR\x04only\x12\x14\n" +
+	"\x05owner\x18\x04 \x01(\tR\x05owner\x12\x10\n" +
+	"\x03kin\x18\x05 \x03(\tR\x03kin\x120\n" +
+	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x1aU\n" +
 	"\x05Known\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x128\n" +
-	"\x05marks\x18\x02 \x03(\v2\".abide.workspace.v1.FileState.MarkR\x05marks\"\xcb\x03\n" +
+	"\x05marks\x18\x02 \x03(\v2\".abide.workspace.v1.FileState.MarkR\x05marks\"\xf8\x03\n" +
 	"\x0eSurveyResponse\x12C\n" +
 	"\atargets\x18\x01 \x03(\v2).abide.workspace.v1.SurveyResponse.TargetR\atargets\x12\x18\n" +
 	"\afolders\x18\x02 \x03(\fR\afolders\x12@\n" +
 	"\x06states\x18\x03 \x03(\v2(.abide.workspace.v1.SurveyResponse.StateR\x06states\x120\n" +
 	"\x05taken\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05taken\x12\x16\n" +
-	"\x06missed\x18\x05 \x01(\fR\x06missed\x1a^\n" +
+	"\x06missed\x18\x05 \x01(\fR\x06missed\x12\x12\n" +
+	"\x04busy\x18\x06 \x01(\bR\x04busy\x1a^\n" +
 	"\x06Target\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12\x10\n" +
 	"\x03git\x18\x02 \x01(\bR\x03git\x12\x16\n" +
 	"\x06folder\x18\x03 \x01(\fR\x06folder\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\fR\x06reason\x1an\n" +
+	"\x06reason\x18\x04 \x01(\fR\x06reason\x1a\x86\x01\n" +
 	"\x05State\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x123\n" +
 	"\x05state\x18\x02 \x01(\v2\x1d.abide.workspace.v1.FileStateR\x05state\x12\x1c\n" +
-	"\tunchanged\x18\x03 \x01(\bR\tunchanged\"\x88\x01\n" +
+	"\tunchanged\x18\x03 \x01(\bR\tunchanged\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\fR\x06reason\"\x88\x01\n" +
 	"\x0eRestoreRequest\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12/\n" +
 	"\x03now\x18\x02 \x01(\v2\x1d.abide.workspace.v1.FileStateR\x03now\x121\n" +
@@ -7780,104 +7835,105 @@ var file_workspace_proto_depIdxs = []int32{
 	109, // 77: abide.workspace.v1.CollectResponse.selections:type_name -> abide.workspace.v1.CollectResponse.Files
 	111, // 78: abide.workspace.v1.FileState.marks:type_name -> abide.workspace.v1.FileState.Mark
 	112, // 79: abide.workspace.v1.SurveyRequest.known:type_name -> abide.workspace.v1.SurveyRequest.Known
-	113, // 80: abide.workspace.v1.SurveyResponse.targets:type_name -> abide.workspace.v1.SurveyResponse.Target
-	114, // 81: abide.workspace.v1.SurveyResponse.states:type_name -> abide.workspace.v1.SurveyResponse.State
-	116, // 82: abide.workspace.v1.SurveyResponse.taken:type_name -> google.protobuf.Timestamp
-	86,  // 83: abide.workspace.v1.RestoreRequest.now:type_name -> abide.workspace.v1.FileState
-	86,  // 84: abide.workspace.v1.RestoreRequest.want:type_name -> abide.workspace.v1.FileState
-	115, // 85: abide.workspace.v1.ChangesResponse.files:type_name -> abide.workspace.v1.ChangesResponse.File
-	6,   // 86: abide.workspace.v1.WriteRawRequest.Begin.path:type_name -> abide.workspace.v1.Path
-	14,  // 87: abide.workspace.v1.WriteRawRequest.Begin.options:type_name -> abide.workspace.v1.WriteOptions
-	32,  // 88: abide.workspace.v1.JudgeResponse.Judgement.finding:type_name -> abide.workspace.v1.Finding
-	2,   // 89: abide.workspace.v1.JudgeResponse.Judgement.kind:type_name -> abide.workspace.v1.FileInfo.Kind
-	27,  // 90: abide.workspace.v1.JudgeResponse.Judgement.problem:type_name -> abide.workspace.v1.Reason
-	100, // 91: abide.workspace.v1.SearchResponse.Group.items:type_name -> abide.workspace.v1.SearchResponse.Item
-	1,   // 92: abide.workspace.v1.OutputResponse.Run.stream:type_name -> abide.workspace.v1.Stream
-	116, // 93: abide.workspace.v1.OutputResponse.Run.time:type_name -> google.protobuf.Timestamp
-	52,  // 94: abide.workspace.v1.ExecRequest.Attach.handle:type_name -> abide.workspace.v1.Handle
-	49,  // 95: abide.workspace.v1.ExecResponse.Begun.process:type_name -> abide.workspace.v1.Process
-	1,   // 96: abide.workspace.v1.ExecResponse.Output.stream:type_name -> abide.workspace.v1.Stream
-	110, // 97: abide.workspace.v1.CollectResponse.Files.files:type_name -> abide.workspace.v1.CollectResponse.File
-	27,  // 98: abide.workspace.v1.CollectResponse.File.problem:type_name -> abide.workspace.v1.Reason
-	111, // 99: abide.workspace.v1.SurveyRequest.Known.marks:type_name -> abide.workspace.v1.FileState.Mark
-	86,  // 100: abide.workspace.v1.SurveyResponse.State.state:type_name -> abide.workspace.v1.FileState
-	4,   // 101: abide.workspace.v1.WorkspaceService.Describe:input_type -> abide.workspace.v1.DescribeRequest
-	8,   // 102: abide.workspace.v1.WorkspaceService.Stat:input_type -> abide.workspace.v1.StatRequest
-	10,  // 103: abide.workspace.v1.WorkspaceService.ListDir:input_type -> abide.workspace.v1.ListDirRequest
-	12,  // 104: abide.workspace.v1.WorkspaceService.ReadFile:input_type -> abide.workspace.v1.ReadFileRequest
-	15,  // 105: abide.workspace.v1.WorkspaceService.WriteFile:input_type -> abide.workspace.v1.WriteFileRequest
-	17,  // 106: abide.workspace.v1.WorkspaceService.Mkdir:input_type -> abide.workspace.v1.MkdirRequest
-	19,  // 107: abide.workspace.v1.WorkspaceService.Rename:input_type -> abide.workspace.v1.RenameRequest
-	21,  // 108: abide.workspace.v1.WorkspaceService.Delete:input_type -> abide.workspace.v1.DeleteRequest
-	23,  // 109: abide.workspace.v1.WorkspaceService.ReadRaw:input_type -> abide.workspace.v1.ReadRawRequest
-	25,  // 110: abide.workspace.v1.WorkspaceService.WriteRaw:input_type -> abide.workspace.v1.WriteRawRequest
-	30,  // 111: abide.workspace.v1.WorkspaceService.NewScope:input_type -> abide.workspace.v1.NewScopeRequest
-	34,  // 112: abide.workspace.v1.WorkspaceService.Judge:input_type -> abide.workspace.v1.JudgeRequest
-	36,  // 113: abide.workspace.v1.WorkspaceService.Show:input_type -> abide.workspace.v1.ShowRequest
-	38,  // 114: abide.workspace.v1.WorkspaceService.Apply:input_type -> abide.workspace.v1.ApplyRequest
-	42,  // 115: abide.workspace.v1.WorkspaceService.Grep:input_type -> abide.workspace.v1.GrepRequest
-	43,  // 116: abide.workspace.v1.WorkspaceService.Glob:input_type -> abide.workspace.v1.GlobRequest
-	50,  // 117: abide.workspace.v1.WorkspaceService.Start:input_type -> abide.workspace.v1.StartRequest
-	65,  // 118: abide.workspace.v1.WorkspaceService.Exec:input_type -> abide.workspace.v1.ExecRequest
-	53,  // 119: abide.workspace.v1.WorkspaceService.Find:input_type -> abide.workspace.v1.FindRequest
-	55,  // 120: abide.workspace.v1.WorkspaceService.Get:input_type -> abide.workspace.v1.GetRequest
-	57,  // 121: abide.workspace.v1.WorkspaceService.List:input_type -> abide.workspace.v1.ListRequest
-	59,  // 122: abide.workspace.v1.WorkspaceService.Wait:input_type -> abide.workspace.v1.WaitRequest
-	61,  // 123: abide.workspace.v1.WorkspaceService.Output:input_type -> abide.workspace.v1.OutputRequest
-	63,  // 124: abide.workspace.v1.WorkspaceService.View:input_type -> abide.workspace.v1.ViewRequest
-	68,  // 125: abide.workspace.v1.WorkspaceService.Stdin:input_type -> abide.workspace.v1.StdinRequest
-	70,  // 126: abide.workspace.v1.WorkspaceService.Resize:input_type -> abide.workspace.v1.ResizeRequest
-	72,  // 127: abide.workspace.v1.WorkspaceService.Signal:input_type -> abide.workspace.v1.SignalRequest
-	74,  // 128: abide.workspace.v1.WorkspaceService.Stop:input_type -> abide.workspace.v1.StopRequest
-	76,  // 129: abide.workspace.v1.WorkspaceService.MarkSeen:input_type -> abide.workspace.v1.MarkSeenRequest
-	80,  // 130: abide.workspace.v1.WorkspaceService.Collect:input_type -> abide.workspace.v1.CollectRequest
-	82,  // 131: abide.workspace.v1.WorkspaceService.Count:input_type -> abide.workspace.v1.CountRequest
-	84,  // 132: abide.workspace.v1.WorkspaceService.Folders:input_type -> abide.workspace.v1.FoldersRequest
-	87,  // 133: abide.workspace.v1.WorkspaceService.Survey:input_type -> abide.workspace.v1.SurveyRequest
-	89,  // 134: abide.workspace.v1.WorkspaceService.Restore:input_type -> abide.workspace.v1.RestoreRequest
-	36,  // 135: abide.workspace.v1.WorkspaceService.ShowLarge:input_type -> abide.workspace.v1.ShowRequest
-	91,  // 136: abide.workspace.v1.WorkspaceService.Changes:input_type -> abide.workspace.v1.ChangesRequest
-	5,   // 137: abide.workspace.v1.WorkspaceService.Describe:output_type -> abide.workspace.v1.DescribeResponse
-	9,   // 138: abide.workspace.v1.WorkspaceService.Stat:output_type -> abide.workspace.v1.StatResponse
-	11,  // 139: abide.workspace.v1.WorkspaceService.ListDir:output_type -> abide.workspace.v1.ListDirResponse
-	13,  // 140: abide.workspace.v1.WorkspaceService.ReadFile:output_type -> abide.workspace.v1.ReadFileResponse
-	16,  // 141: abide.workspace.v1.WorkspaceService.WriteFile:output_type -> abide.workspace.v1.WriteFileResponse
-	18,  // 142: abide.workspace.v1.WorkspaceService.Mkdir:output_type -> abide.workspace.v1.MkdirResponse
-	20,  // 143: abide.workspace.v1.WorkspaceService.Rename:output_type -> abide.workspace.v1.RenameResponse
-	22,  // 144: abide.workspace.v1.WorkspaceService.Delete:output_type -> abide.workspace.v1.DeleteResponse
-	24,  // 145: abide.workspace.v1.WorkspaceService.ReadRaw:output_type -> abide.workspace.v1.ReadRawResponse
-	26,  // 146: abide.workspace.v1.WorkspaceService.WriteRaw:output_type -> abide.workspace.v1.WriteRawResponse
-	31,  // 147: abide.workspace.v1.WorkspaceService.NewScope:output_type -> abide.workspace.v1.NewScopeResponse
-	35,  // 148: abide.workspace.v1.WorkspaceService.Judge:output_type -> abide.workspace.v1.JudgeResponse
-	37,  // 149: abide.workspace.v1.WorkspaceService.Show:output_type -> abide.workspace.v1.ShowResponse
-	39,  // 150: abide.workspace.v1.WorkspaceService.Apply:output_type -> abide.workspace.v1.ApplyResponse
-	44,  // 151: abide.workspace.v1.WorkspaceService.Grep:output_type -> abide.workspace.v1.SearchResponse
-	44,  // 152: abide.workspace.v1.WorkspaceService.Glob:output_type -> abide.workspace.v1.SearchResponse
-	51,  // 153: abide.workspace.v1.WorkspaceService.Start:output_type -> abide.workspace.v1.StartResponse
-	66,  // 154: abide.workspace.v1.WorkspaceService.Exec:output_type -> abide.workspace.v1.ExecResponse
-	54,  // 155: abide.workspace.v1.WorkspaceService.Find:output_type -> abide.workspace.v1.FindResponse
-	56,  // 156: abide.workspace.v1.WorkspaceService.Get:output_type -> abide.workspace.v1.GetResponse
-	58,  // 157: abide.workspace.v1.WorkspaceService.List:output_type -> abide.workspace.v1.ListResponse
-	60,  // 158: abide.workspace.v1.WorkspaceService.Wait:output_type -> abide.workspace.v1.WaitResponse
-	62,  // 159: abide.workspace.v1.WorkspaceService.Output:output_type -> abide.workspace.v1.OutputResponse
-	64,  // 160: abide.workspace.v1.WorkspaceService.View:output_type -> abide.workspace.v1.ViewResponse
-	69,  // 161: abide.workspace.v1.WorkspaceService.Stdin:output_type -> abide.workspace.v1.StdinResponse
-	71,  // 162: abide.workspace.v1.WorkspaceService.Resize:output_type -> abide.workspace.v1.ResizeResponse
-	73,  // 163: abide.workspace.v1.WorkspaceService.Signal:output_type -> abide.workspace.v1.SignalResponse
-	75,  // 164: abide.workspace.v1.WorkspaceService.Stop:output_type -> abide.workspace.v1.StopResponse
-	77,  // 165: abide.workspace.v1.WorkspaceService.MarkSeen:output_type -> abide.workspace.v1.MarkSeenResponse
-	81,  // 166: abide.workspace.v1.WorkspaceService.Collect:output_type -> abide.workspace.v1.CollectResponse
-	83,  // 167: abide.workspace.v1.WorkspaceService.Count:output_type -> abide.workspace.v1.CountResponse
-	85,  // 168: abide.workspace.v1.WorkspaceService.Folders:output_type -> abide.workspace.v1.FoldersResponse
-	88,  // 169: abide.workspace.v1.WorkspaceService.Survey:output_type -> abide.workspace.v1.SurveyResponse
-	90,  // 170: abide.workspace.v1.WorkspaceService.Restore:output_type -> abide.workspace.v1.RestoreResponse
-	37,  // 171: abide.workspace.v1.WorkspaceService.ShowLarge:output_type -> abide.workspace.v1.ShowResponse
-	92,  // 172: abide.workspace.v1.WorkspaceService.Changes:output_type -> abide.workspace.v1.ChangesResponse
-	137, // [137:173] is the sub-list for method output_type
-	101, // [101:137] is the sub-list for method input_type
-	101, // [101:101] is the sub-list for extension type_name
-	101, // [101:101] is the sub-list for extension extendee
-	0,   // [0:101] is the sub-list for field type_name
+	116, // 80: abide.workspace.v1.SurveyRequest.since:type_name -> google.protobuf.Timestamp
+	113, // 81: abide.workspace.v1.SurveyResponse.targets:type_name -> abide.workspace.v1.SurveyResponse.Target
+	114, // 82: abide.workspace.v1.SurveyResponse.states:type_name -> abide.workspace.v1.SurveyResponse.State
+	116, // 83: abide.workspace.v1.SurveyResponse.taken:type_name -> google.protobuf.Timestamp
+	86,  // 84: abide.workspace.v1.RestoreRequest.now:type_name -> abide.workspace.v1.FileState
+	86,  // 85: abide.workspace.v1.RestoreRequest.want:type_name -> abide.workspace.v1.FileState
+	115, // 86: abide.workspace.v1.ChangesResponse.files:type_name -> abide.workspace.v1.ChangesResponse.File
+	6,   // 87: abide.workspace.v1.WriteRawRequest.Begin.path:type_name -> abide.workspace.v1.Path
+	14,  // 88: abide.workspace.v1.WriteRawRequest.Begin.options:type_name -> abide.workspace.v1.WriteOptions
+	32,  // 89: abide.workspace.v1.JudgeResponse.Judgement.finding:type_name -> abide.workspace.v1.Finding
+	2,   // 90: abide.workspace.v1.JudgeResponse.Judgement.kind:type_name -> abide.workspace.v1.FileInfo.Kind
+	27,  // 91: abide.workspace.v1.JudgeResponse.Judgement.problem:type_name -> abide.workspace.v1.Reason
+	100, // 92: abide.workspace.v1.SearchResponse.Group.items:type_name -> abide.workspace.v1.SearchResponse.Item
+	1,   // 93: abide.workspace.v1.OutputResponse.Run.stream:type_name -> abide.workspace.v1.Stream
+	116, // 94: abide.workspace.v1.OutputResponse.Run.time:type_name -> google.protobuf.Timestamp
+	52,  // 95: abide.workspace.v1.ExecRequest.Attach.handle:type_name -> abide.workspace.v1.Handle
+	49,  // 96: abide.workspace.v1.ExecResponse.Begun.process:type_name -> abide.workspace.v1.Process
+	1,   // 97: abide.workspace.v1.ExecResponse.Output.stream:type_name -> abide.workspace.v1.Stream
+	110, // 98: abide.workspace.v1.CollectResponse.Files.files:type_name -> abide.workspace.v1.CollectResponse.File
+	27,  // 99: abide.workspace.v1.CollectResponse.File.problem:type_name -> abide.workspace.v1.Reason
+	111, // 100: abide.workspace.v1.SurveyRequest.Known.marks:type_name -> abide.workspace.v1.FileState.Mark
+	86,  // 101: abide.workspace.v1.SurveyResponse.State.state:type_name -> abide.workspace.v1.FileState
+	4,   // 102: abide.workspace.v1.WorkspaceService.Describe:input_type -> abide.workspace.v1.DescribeRequest
+	8,   // 103: abide.workspace.v1.WorkspaceService.Stat:input_type -> abide.workspace.v1.StatRequest
+	10,  // 104: abide.workspace.v1.WorkspaceService.ListDir:input_type -> abide.workspace.v1.ListDirRequest
+	12,  // 105: abide.workspace.v1.WorkspaceService.ReadFile:input_type -> abide.workspace.v1.ReadFileRequest
+	15,  // 106: abide.workspace.v1.WorkspaceService.WriteFile:input_type -> abide.workspace.v1.WriteFileRequest
+	17,  // 107: abide.workspace.v1.WorkspaceService.Mkdir:input_type -> abide.workspace.v1.MkdirRequest
+	19,  // 108: abide.workspace.v1.WorkspaceService.Rename:input_type -> abide.workspace.v1.RenameRequest
+	21,  // 109: abide.workspace.v1.WorkspaceService.Delete:input_type -> abide.workspace.v1.DeleteRequest
+	23,  // 110: abide.workspace.v1.WorkspaceService.ReadRaw:input_type -> abide.workspace.v1.ReadRawRequest
+	25,  // 111: abide.workspace.v1.WorkspaceService.WriteRaw:input_type -> abide.workspace.v1.WriteRawRequest
+	30,  // 112: abide.workspace.v1.WorkspaceService.NewScope:input_type -> abide.workspace.v1.NewScopeRequest
+	34,  // 113: abide.workspace.v1.WorkspaceService.Judge:input_type -> abide.workspace.v1.JudgeRequest
+	36,  // 114: abide.workspace.v1.WorkspaceService.Show:input_type -> abide.workspace.v1.ShowRequest
+	38,  // 115: abide.workspace.v1.WorkspaceService.Apply:input_type -> abide.workspace.v1.ApplyRequest
+	42,  // 116: abide.workspace.v1.WorkspaceService.Grep:input_type -> abide.workspace.v1.GrepRequest
+	43,  // 117: abide.workspace.v1.WorkspaceService.Glob:input_type -> abide.workspace.v1.GlobRequest
+	50,  // 118: abide.workspace.v1.WorkspaceService.Start:input_type -> abide.workspace.v1.StartRequest
+	65,  // 119: abide.workspace.v1.WorkspaceService.Exec:input_type -> abide.workspace.v1.ExecRequest
+	53,  // 120: abide.workspace.v1.WorkspaceService.Find:input_type -> abide.workspace.v1.FindRequest
+	55,  // 121: abide.workspace.v1.WorkspaceService.Get:input_type -> abide.workspace.v1.GetRequest
+	57,  // 122: abide.workspace.v1.WorkspaceService.List:input_type -> abide.workspace.v1.ListRequest
+	59,  // 123: abide.workspace.v1.WorkspaceService.Wait:input_type -> abide.workspace.v1.WaitRequest
+	61,  // 124: abide.workspace.v1.WorkspaceService.Output:input_type -> abide.workspace.v1.OutputRequest
+	63,  // 125: abide.workspace.v1.WorkspaceService.View:input_type -> abide.workspace.v1.ViewRequest
+	68,  // 126: abide.workspace.v1.WorkspaceService.Stdin:input_type -> abide.workspace.v1.StdinRequest
+	70,  // 127: abide.workspace.v1.WorkspaceService.Resize:input_type -> abide.workspace.v1.ResizeRequest
+	72,  // 128: abide.workspace.v1.WorkspaceService.Signal:input_type -> abide.workspace.v1.SignalRequest
+	74,  // 129: abide.workspace.v1.WorkspaceService.Stop:input_type -> abide.workspace.v1.StopRequest
+	76,  // 130: abide.workspace.v1.WorkspaceService.MarkSeen:input_type -> abide.workspace.v1.MarkSeenRequest
+	80,  // 131: abide.workspace.v1.WorkspaceService.Collect:input_type -> abide.workspace.v1.CollectRequest
+	82,  // 132: abide.workspace.v1.WorkspaceService.Count:input_type -> abide.workspace.v1.CountRequest
+	84,  // 133: abide.workspace.v1.WorkspaceService.Folders:input_type -> abide.workspace.v1.FoldersRequest
+	87,  // 134: abide.workspace.v1.WorkspaceService.Survey:input_type -> abide.workspace.v1.SurveyRequest
+	89,  // 135: abide.workspace.v1.WorkspaceService.Restore:input_type -> abide.workspace.v1.RestoreRequest
+	36,  // 136: abide.workspace.v1.WorkspaceService.ShowLarge:input_type -> abide.workspace.v1.ShowRequest
+	91,  // 137: abide.workspace.v1.WorkspaceService.Changes:input_type -> abide.workspace.v1.ChangesRequest
+	5,   // 138: abide.workspace.v1.WorkspaceService.Describe:output_type -> abide.workspace.v1.DescribeResponse
+	9,   // 139: abide.workspace.v1.WorkspaceService.Stat:output_type -> abide.workspace.v1.StatResponse
+	11,  // 140: abide.workspace.v1.WorkspaceService.ListDir:output_type -> abide.workspace.v1.ListDirResponse
+	13,  // 141: abide.workspace.v1.WorkspaceService.ReadFile:output_type -> abide.workspace.v1.ReadFileResponse
+	16,  // 142: abide.workspace.v1.WorkspaceService.WriteFile:output_type -> abide.workspace.v1.WriteFileResponse
+	18,  // 143: abide.workspace.v1.WorkspaceService.Mkdir:output_type -> abide.workspace.v1.MkdirResponse
+	20,  // 144: abide.workspace.v1.WorkspaceService.Rename:output_type -> abide.workspace.v1.RenameResponse
+	22,  // 145: abide.workspace.v1.WorkspaceService.Delete:output_type -> abide.workspace.v1.DeleteResponse
+	24,  // 146: abide.workspace.v1.WorkspaceService.ReadRaw:output_type -> abide.workspace.v1.ReadRawResponse
+	26,  // 147: abide.workspace.v1.WorkspaceService.WriteRaw:output_type -> abide.workspace.v1.WriteRawResponse
+	31,  // 148: abide.workspace.v1.WorkspaceService.NewScope:output_type -> abide.workspace.v1.NewScopeResponse
+	35,  // 149: abide.workspace.v1.WorkspaceService.Judge:output_type -> abide.workspace.v1.JudgeResponse
+	37,  // 150: abide.workspace.v1.WorkspaceService.Show:output_type -> abide.workspace.v1.ShowResponse
+	39,  // 151: abide.workspace.v1.WorkspaceService.Apply:output_type -> abide.workspace.v1.ApplyResponse
+	44,  // 152: abide.workspace.v1.WorkspaceService.Grep:output_type -> abide.workspace.v1.SearchResponse
+	44,  // 153: abide.workspace.v1.WorkspaceService.Glob:output_type -> abide.workspace.v1.SearchResponse
+	51,  // 154: abide.workspace.v1.WorkspaceService.Start:output_type -> abide.workspace.v1.StartResponse
+	66,  // 155: abide.workspace.v1.WorkspaceService.Exec:output_type -> abide.workspace.v1.ExecResponse
+	54,  // 156: abide.workspace.v1.WorkspaceService.Find:output_type -> abide.workspace.v1.FindResponse
+	56,  // 157: abide.workspace.v1.WorkspaceService.Get:output_type -> abide.workspace.v1.GetResponse
+	58,  // 158: abide.workspace.v1.WorkspaceService.List:output_type -> abide.workspace.v1.ListResponse
+	60,  // 159: abide.workspace.v1.WorkspaceService.Wait:output_type -> abide.workspace.v1.WaitResponse
+	62,  // 160: abide.workspace.v1.WorkspaceService.Output:output_type -> abide.workspace.v1.OutputResponse
+	64,  // 161: abide.workspace.v1.WorkspaceService.View:output_type -> abide.workspace.v1.ViewResponse
+	69,  // 162: abide.workspace.v1.WorkspaceService.Stdin:output_type -> abide.workspace.v1.StdinResponse
+	71,  // 163: abide.workspace.v1.WorkspaceService.Resize:output_type -> abide.workspace.v1.ResizeResponse
+	73,  // 164: abide.workspace.v1.WorkspaceService.Signal:output_type -> abide.workspace.v1.SignalResponse
+	75,  // 165: abide.workspace.v1.WorkspaceService.Stop:output_type -> abide.workspace.v1.StopResponse
+	77,  // 166: abide.workspace.v1.WorkspaceService.MarkSeen:output_type -> abide.workspace.v1.MarkSeenResponse
+	81,  // 167: abide.workspace.v1.WorkspaceService.Collect:output_type -> abide.workspace.v1.CollectResponse
+	83,  // 168: abide.workspace.v1.WorkspaceService.Count:output_type -> abide.workspace.v1.CountResponse
+	85,  // 169: abide.workspace.v1.WorkspaceService.Folders:output_type -> abide.workspace.v1.FoldersResponse
+	88,  // 170: abide.workspace.v1.WorkspaceService.Survey:output_type -> abide.workspace.v1.SurveyResponse
+	90,  // 171: abide.workspace.v1.WorkspaceService.Restore:output_type -> abide.workspace.v1.RestoreResponse
+	37,  // 172: abide.workspace.v1.WorkspaceService.ShowLarge:output_type -> abide.workspace.v1.ShowResponse
+	92,  // 173: abide.workspace.v1.WorkspaceService.Changes:output_type -> abide.workspace.v1.ChangesResponse
+	138, // [138:174] is the sub-list for method output_type
+	102, // [102:138] is the sub-list for method input_type
+	102, // [102:102] is the sub-list for extension type_name
+	102, // [102:102] is the sub-list for extension extendee
+	0,   // [0:102] is the sub-list for field type_name
 }
 
 func init() { file_workspace_proto_init() }

@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/abide-run/abide/internal/approval/protect"
+	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/workspace"
 )
 
@@ -22,6 +24,8 @@ var guardedTests = map[string]func(*testing.T, *Fixture){
 	"AProtectedFileGetsItsOldStateBack":    restoreState,
 	"AProtectedFileThatHasMovedOnIsLeft":   restoreMoved,
 	"ARestoreWhoseAnswerIsLostIsMadeAgain": restoreCut,
+	"AFileThatIsTooLargeIsSetAside":        restoreAside,
+	"ASurveySaysWhyFilesAreProtected":      surveyReasons,
 }
 
 // survey looks at the protected files of the folder.
@@ -184,4 +188,101 @@ func restoreCut(t *testing.T, p *Fixture) {
 	if text, err := os.ReadFile(p.at("f")); string(text) != "old" || err != nil {
 		t.Errorf("%q, %v", text, err)
 	}
+}
+
+// surveyReasons: also why one is protected that is gone, and so is no target any more.
+func surveyReasons(t *testing.T, p *Fixture) {
+	p.repository(t)
+	p.put(t, ".husky/pre-push", "exit 0\n")
+	first := p.survey(t, nil)
+	must(t, os.Remove(p.at(".husky/pre-push")))
+	again := p.survey(t, first.States)
+	if reason := again.Reasons[p.at(".husky/pre-push")]; !strings.Contains(reason, "git runs the hooks in this folder") {
+		t.Errorf("the reason is %q", reason)
+	}
+	if reason, ok := again.Reasons[p.at(".git/config")]; ok {
+		t.Errorf("a target has another reason: %q", reason)
+	}
+}
+
+// restoreAside: a large file is neither lost nor run, whether it is new or in the place of
+// another one.
+func restoreAside(t *testing.T, p *Fixture) {
+	p.put(t, "old", "old")
+	large := strings.Repeat("x", protect.MaxKept+1)
+	for _, name := range []string{"old", "new"} {
+		before := p.present(t, name)
+		p.put(t, name, large)
+		must(t, os.Chmod(p.at(name), 0o755))
+		after := p.present(t, name)
+		after.Aside = protect.AsideName("1-" + name)
+		for range 2 { // the second attempt finds that it is done
+			must(t, p.Restore(t.Context(), p.at(name), after, before))
+			if got := p.present(t, name); !reflect.DeepEqual(got, before) {
+				t.Errorf("%s is %+v, want %+v", name, got, before)
+			}
+		}
+		kept, err := os.ReadFile(p.at(after.Aside))
+		info, _ := os.Stat(p.at(after.Aside))
+		if err != nil || string(kept) != large || info.Mode() != 0o600 {
+			t.Errorf("%d bytes of %s were set aside, %v, %v", len(kept), name, info.Mode(), err)
+		}
+		for range 2 {
+			must(t, p.Restore(t.Context(), p.at(name), before, after))
+			back := p.present(t, name)
+			if back.Aside = after.Aside; !reflect.DeepEqual(back, after) {
+				t.Errorf("%s is %+v, want %+v", name, back, after)
+			}
+		}
+		if _, err := os.Stat(p.at(after.Aside)); !os.IsNotExist(err) {
+			t.Errorf("%s is left: %v", after.Aside, err)
+		}
+	}
+	now := p.present(t, "new")
+	for _, name := range []string{"../x", "x", ".abide-a/b.tmp", "/etc/.abide-x.tmp"} {
+		now.Aside = name
+		fails(t, p.Restore(t.Context(), p.at("new"), now, protect.State{}), fs.ErrInvalid, "the name "+name)
+	}
+	if got := p.present(t, "new"); got.Digest != now.Digest {
+		t.Errorf("the file is %+v", got)
+	}
+}
+
+// surveyBusy: processes of the owners count, and those that they left behind, and no
+// others.
+func surveyBusy(t *testing.T, p *Fixture) {
+	busy := func(owner process.Owner, since time.Time, kin ...process.Owner) bool {
+		t.Helper()
+		found, err := p.Survey(t.Context(), workspace.SurveyRequest{Dirs: []string{p.Dir}, Owner: owner, Kin: kin, Since: since})
+		must(t, err)
+		return found.Busy
+	}
+	began, _ := p.Survey(t.Context(), workspace.SurveyRequest{})
+	if busy(me, time.Time{}, "other") {
+		t.Error("nothing was started")
+	}
+	info, _, err := p.run().Start(t.Context(), process.Spec{Owner: me, Key: "k", Command: "(while [ ! -e go ]; do sleep 0.01; done) & exit 0", Dir: p.Dir})
+	must(t, err)
+	_, err = p.run().Wait(t.Context(), me, info.ID)
+	must(t, err)
+	far := began.Taken.Add(time.Hour)
+	if !busy(me, far) || !busy("other", far, me) || busy("other", far) || busy("", far, me) {
+		t.Error("what is left behind counts for its owner and its kin, and for nobody else")
+	}
+	p.put(t, "go", "")
+	for !gone(t, p, info.ID) {
+	}
+	if busy(me, began.Taken) || busy("other", far, me) {
+		t.Error("it is gone")
+	}
+	if !busy("other", began.Taken.Add(-time.Second), me) {
+		t.Error("one of the kin was started since")
+	}
+}
+
+func gone(t *testing.T, p *Fixture, id process.ID) bool {
+	t.Helper()
+	info, err := p.run().Get(t.Context(), me, id)
+	must(t, err)
+	return info.Gone
 }

@@ -52,6 +52,7 @@ func Processes(t *testing.T, open Open) {
 		"AQuickCommandAndASlowOneAsASessionUsesThem": background,
 		"AnEndedProcessStaysKnown":                   seen,
 		"ManyFollowersSeeTheSame":                    followers,
+		"ASurveySaysWhetherProcessesRun":             surveyBusy,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
