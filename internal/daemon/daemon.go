@@ -432,7 +432,7 @@ func (e *engine) tasks() session.TaskSource {
 	if e.tools.commands == nil {
 		return nil
 	}
-	return placedTasks{e.tools.guard.Tasks(e.tools.commands), e.tools.commands, e.tools}
+	return placedTasks{e.tools.guard.Tasks(e.tools.commands), e.tools}
 }
 
 // serveSocket serves the relays that connect to the private socket.

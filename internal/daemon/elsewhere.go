@@ -13,32 +13,14 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/session"
-	"github.com/abide-run/abide/internal/tool"
 )
-
-// A placedTool is a tool that runs commands. The protected files of this machine are
-// looked after while it runs here, and not while it runs in another workspace, whose
-// commands cannot reach them.
-type placedTool struct {
-	tool.Tool // looked after
-	elsewhere tool.Tool
-	places    *sessionWorkspaces
-}
-
-func (t *placedTool) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
-	if t.places.isRemote(ctx, call.Session) {
-		return t.elsewhere.Run(ctx, call)
-	}
-	return t.Tool.Run(ctx, call)
-}
 
 // placedTasks are the background commands of sessions, wherever they run. What is in
 // another workspace is not asked for while a session waits for the answer, and a command
 // there is not lost because its workspace is away.
 type placedTasks struct {
-	session.TaskSource // of this machine
-	elsewhere          session.TaskSource
-	tools              *toolbox
+	session.TaskSource
+	tools *toolbox
 }
 
 // watchPause is the pause between attempts to watch a task whose workspace is away. Each
@@ -52,7 +34,7 @@ func (t placedTasks) Watch(ctx context.Context, id event.SessionID, key, last st
 		return t.TaskSource.Watch(ctx, id, key, last)
 	}
 	for said := false; ; said = true {
-		news, err := t.tools.watchElsewhere(ctx, t.elsewhere, taskName{id, key}, last)
+		news, err := t.tools.watchElsewhere(ctx, t.TaskSource, taskName{id, key}, last)
 		if err == nil || ctx.Err() != nil {
 			return news, err
 		}
@@ -115,7 +97,7 @@ func (t placedTasks) Summary(ctx context.Context, id event.SessionID, keys []str
 	}
 	ctx, cancel := context.WithTimeout(hurriedly(ctx), summaryTime)
 	defer cancel()
-	return t.elsewhere.Summary(ctx, id, keys)
+	return t.TaskSource.Summary(ctx, id, keys)
 }
 
 // Seen says that the model was told of a task's end. The session does not wait until a
@@ -125,7 +107,7 @@ func (t placedTasks) Seen(id event.SessionID, key string) {
 		t.TaskSource.Seen(id, key)
 		return
 	}
-	t.tools.seeing.Go(func() { t.elsewhere.Seen(id, key) })
+	t.tools.seeing.Go(func() { t.TaskSource.Seen(id, key) })
 }
 
 // endTask ends the command of a call, because its turn was stopped. It does not wait for a

@@ -15,18 +15,13 @@ type family struct {
 	roots sync.Map // from a session to the one that it works for in the end; this never changes
 }
 
-// related reports whether two sessions work for the same one.
-func (f *family) related(ctx context.Context, a, b event.SessionID) bool {
-	return a == b || f.log != nil && f.root(ctx, a) == f.root(ctx, b)
-}
-
 // root returns the session that a session works for in the end; itself if it is no agent.
 func (f *family) root(ctx context.Context, id event.SessionID) event.SessionID {
 	if known, ok := f.roots.Load(id); ok {
 		return known.(event.SessionID)
 	}
 	root := id
-	for {
+	for f.log != nil {
 		of, err := f.parent(ctx, root)
 		if err != nil {
 			return root // it is asked again the next time
@@ -37,6 +32,7 @@ func (f *family) root(ctx context.Context, id event.SessionID) event.SessionID {
 		}
 		root = of
 	}
+	return root
 }
 
 // parent returns the session that has started an agent; empty if the session is no agent.

@@ -72,7 +72,7 @@ func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, log *s
 	})
 	t := &toolbox{folder: f, workspaces: at, protected: protected, scopes: scopes{files: at.files, protected: protected, cached: make(map[event.SessionID]cachedScope)}, log: log}
 	t.guard = guard.New(guard.Options{
-		List: protected, Busy: t.busy, Log: log,
+		Place: at.guarded, Root: t.family.root, Hurry: hurriedly, Log: log,
 		Folder: func(id event.SessionID) (string, error) { return f.MakeSession(string(id)) },
 	})
 	keep := cmp.Or(c.Keep, 7*24*time.Hour)
@@ -88,7 +88,9 @@ func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, log *s
 	if err != nil {
 		return nil, err
 	}
-	at.local = local.New(homeFolder(), t.processes)
+	if at.local, err = local.NewServed(homeFolder(), t.processes, local.Options{List: protected}); err != nil {
+		return nil, err
+	}
 	t.commands = bash.New(bash.Options{
 		Processes: routedProcesses{at},
 		Env:       at.env,
@@ -104,10 +106,7 @@ func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, log *s
 func (t *toolbox) catalog(more turn.Catalog) turn.Catalog {
 	var all turn.Catalog
 	if t.commands != nil {
-		plain := t.commands.Tools()
-		for i, guarded := range t.guard.Wrap(plain) {
-			all = append(all, &placedTool{guarded, plain[i], t.workspaces})
-		}
+		all = append(all, t.guard.Wrap(t.commands.Tools())...)
 	}
 	all = append(all, files.New(files.Options{
 		Files: func(call tool.Call) (workspace.Files, error) { return t.workspaces.files(call.Session) },
@@ -115,22 +114,6 @@ func (t *toolbox) catalog(more turn.Catalog) turn.Catalog {
 	})...)
 	all = append(all, todo.New()...)
 	return append(all, more...)
-}
-
-// busy reports whether a command of a session or of its agents is running, or has left a
-// process behind that is or may be; or whether one of an agent was started since a time.
-func (t *toolbox) busy(ctx context.Context, id event.SessionID, since time.Time) (bool, error) {
-	if t.workspaces.isRemote(ctx, id) {
-		return true, nil // what goes on elsewhere is not known without asking, and may have changed anything
-	}
-	for _, p := range t.processes.All() {
-		owner := event.SessionID(p.Owner)
-		running := !p.State.Ended() || p.Lingering && !p.Gone || p.Unkept
-		if (running || owner != id && p.Created.After(since)) && t.family.related(ctx, owner, id) {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // sweepPause is the interval of sweeps.
@@ -172,6 +155,7 @@ func (t *toolbox) markUnawaited(ctx context.Context, host *session.Host) {
 
 // close closes the process manager. Commands keep running.
 func (t *toolbox) close() error {
+	t.guard.Close()
 	err := t.workspaces.registry.Close()
 	t.seeing.Wait()
 	if t.processes == nil {

@@ -113,6 +113,20 @@ func (w *sessionWorkspaces) of(ctx context.Context, id event.SessionID) (workspa
 	return c.Workspace(), nil
 }
 
+// guarded returns the protected files of a session's workspace, and its identity, which is
+// empty for this machine.
+func (w *sessionWorkspaces) guarded(ctx context.Context, id event.SessionID) (workspace.Guarded, string, error) {
+	choice, err := w.choice(ctx, id)
+	if err != nil {
+		return nil, "", err
+	}
+	ws, err := w.of(ctx, id)
+	if err != nil || choice == nil {
+		return ws.Files, "", err
+	}
+	return ws.Files, choice.Identity, nil
+}
+
 // files returns the files of a session, or those of this machine if the id is empty. The own
 // folder of a session is always on this machine.
 func (w *sessionWorkspaces) files(id event.SessionID) (workspace.Files, error) {

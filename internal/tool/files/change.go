@@ -175,7 +175,7 @@ func (f *files) change(ctx context.Context, call tool.Call, at access, w writer,
 	}
 	err = apply(ctx, call, at, kept, p.file.Path, w.path, c)
 	if err == nil && p.file.Protected != "" && f.Approved != nil {
-		f.Approved(p.file.Path, c.new)
+		f.Approved(call, p.file.Path, c.new)
 	}
 	return tool.Result{Text: w.done, Detailed: diff(w.path, c.old, c.new)}, err
 }

@@ -41,7 +41,7 @@ type Options struct {
 	Checkpoints func(id event.SessionID) (*Checkpoints, error)
 	// Approved is called when a call has written a protected file, which a person has
 	// allowed. It may be nil.
-	Approved func(path string, content []byte)
+	Approved func(call tool.Call, path string, content []byte)
 }
 
 // New returns the tools: view, create, edit, grep and glob.

@@ -7,7 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/abide-run/abide/internal/approval"
@@ -15,6 +18,8 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/guard"
+	"github.com/abide-run/abide/internal/workspace"
+	"github.com/abide-run/abide/internal/workspace/local"
 )
 
 // A command is a tool that does what a test says.
@@ -51,7 +56,39 @@ type fixture struct {
 	command       *command
 	bash, reading tool.Tool
 	busy          bool
+	away          func(call string) bool  // reports whether a call of the workspace finds it away
+	place         string                  // name of the workspace
+	asked         workspace.SurveyRequest // last look that was about processes
 	calls         int
+}
+
+// A place is the workspace of a fixture.
+type place struct {
+	workspace.Guarded
+	f *fixture
+}
+
+func (p place) Survey(ctx context.Context, r workspace.SurveyRequest) (workspace.Survey, error) {
+	if p.f.away("survey") {
+		return workspace.Survey{}, workspace.ErrAway
+	}
+	if r.Owner == "s" || r.Owner == "agent" {
+		p.f.asked = r
+	}
+	found, err := p.Guarded.Survey(ctx, r)
+	found.Busy = found.Busy || p.f.busy && r.Owner != ""
+	return found, err
+}
+
+func (p place) Restore(ctx context.Context, path string, now, want protect.State) error {
+	if p.f.away("restore") {
+		return workspace.ErrLost
+	}
+	err := p.Guarded.Restore(ctx, path, now, want)
+	if p.f.away("answer") {
+		return workspace.ErrLost
+	}
+	return err
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -59,7 +96,7 @@ func newFixture(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{t: t, home: filepath.Join(dir, "home"), project: filepath.Join(dir, "project"), data: filepath.Join(dir, "data")}
+	f := &fixture{t: t, home: filepath.Join(dir, "home"), project: filepath.Join(dir, "project"), data: filepath.Join(dir, "data"), place: "here", away: func(string) bool { return false }}
 	f.write(f.home+"/.bashrc", "mine\n")
 	f.write(f.project+"/.git/HEAD", "ref: refs/heads/main\n")
 	f.write(f.project+"/.git/config", "[core]\n\tbare = false\n")
@@ -70,14 +107,27 @@ func newFixture(t *testing.T) *fixture {
 // restart makes another guard on the same folders, as a process does that starts after a
 // crash.
 func (f *fixture) restart() {
+	list := protect.New(protect.Options{Homes: []string{f.home}, Data: f.data})
+	ws, err := local.NewServed(f.home, nil, local.Options{List: list})
+	if err != nil {
+		f.t.Fatal(err)
+	}
 	f.guard = guard.New(guard.Options{
-		List: protect.New(protect.Options{Homes: []string{f.home}, Data: f.data}),
-		Busy: func(context.Context, event.SessionID, time.Time) (bool, error) { return f.busy, nil },
+		Place: func(_ context.Context, id event.SessionID) (workspace.Guarded, string, error) {
+			return place{ws.Files, f}, f.place, nil
+		},
+		Root: func(_ context.Context, id event.SessionID) event.SessionID {
+			if id == "agent" {
+				return "s"
+			}
+			return id
+		},
 		Folder: func(id event.SessionID) (string, error) {
 			dir := filepath.Join(f.data, "sessions", string(id))
 			return dir, os.MkdirAll(dir, 0o700)
 		},
 	})
+	f.t.Cleanup(f.guard.Close)
 	f.command = &command{}
 	tools := f.guard.Wrap([]tool.Tool{f.command, &reader{}})
 	f.bash, f.reading = tools[0], tools[1]
@@ -357,7 +407,7 @@ func TestAYesDoesNotOverwrite(t *testing.T) {
 func TestWhatAPersonAllowedElsewhereStays(t *testing.T) {
 	f := newFixture(t)
 	rc := f.home + "/.bashrc"
-	if r := f.run(f.call(), func() { f.write(rc, "edited"); f.guard.Approve(rc, []byte("edited")) }); r.Review != nil {
+	if r := f.run(f.call(), func() { f.write(rc, "edited"); f.guard.Approve(tool.Call{Session: "other"}, rc, []byte("edited")) }); r.Review != nil {
 		t.Errorf("asked: %s", r.Review)
 	}
 	f.want(rc, "edited")
@@ -581,7 +631,7 @@ func TestAYesIsForOneChange(t *testing.T) {
 		},
 		"tool": func(f *fixture, rc string) {
 			f.write(rc, "evil\n")
-			f.guard.Approve(rc, []byte("evil\n"))
+			f.guard.Approve(tool.Call{Session: "other"}, rc, []byte("evil\n"))
 		},
 		"other session": func(f *fixture, rc string) {
 			call := f.call()
@@ -675,11 +725,230 @@ func TestALargeFileThatIsNewIsNotLost(t *testing.T) {
 		if yes && f.content(hook) != text || !yes && f.content(hook) != "none" {
 			t.Errorf("yes %v: the file holds %.20q; the model reads %q", yes, f.content(hook), r.Text)
 		}
-		if left, _ := os.ReadDir(f.data + "/sessions/s/protected/large"); len(left) > 0 {
+		if left, _ := os.ReadDir(filepath.Dir(hook)); yes && len(left) != 1 || !yes && len(left) > 0 {
 			t.Errorf("yes %v: %v is left", yes, left)
 		}
 		if r.Review != nil || strings.Contains(r.Text, "The user allowed the change") != yes {
 			t.Errorf("%+v", r)
 		}
+	}
+}
+
+// TestALargeFileInThePlaceOfASmallOneIsNotLost: the small one is put back, and the large
+// one can be had again.
+func TestALargeFileInThePlaceOfASmallOneIsNotLost(t *testing.T) {
+	for _, yes := range []bool{true, false} {
+		f := newFixture(t)
+		rc, text := f.home+"/.bashrc", "evil\n"+strings.Repeat("#", protect.MaxKept)
+		before, _ := os.ReadDir(f.home)
+		call := f.call()
+		r := f.run(call, func() { f.write(rc, text); os.Chmod(rc, 0o755) })
+		f.want(rc, "mine\n")
+		f.restart()
+		r = f.answer(call, r, yes)
+		if yes && f.content(rc) != text || !yes && f.content(rc) != "mine\n" {
+			t.Errorf("yes %v: the file holds %.20q; the model reads %q", yes, f.content(rc), r.Text)
+		}
+		if info, err := os.Stat(rc); err != nil || (info.Mode() == 0o755) != yes {
+			t.Errorf("yes %v: %v, %v", yes, info.Mode(), err)
+		}
+		if left, _ := os.ReadDir(f.home); len(left) != len(before) {
+			t.Errorf("yes %v: %v is left", yes, left)
+		}
+	}
+}
+
+// TestNoCommandStartsWhileTheWorkspaceIsAway: the reason is told, and nothing is forgotten.
+func TestNoCommandStartsWhileTheWorkspaceIsAway(t *testing.T) {
+	f := newFixture(t)
+	rc := f.home + "/.bashrc"
+	f.run(f.call(), nil)
+	f.away = func(string) bool { return true }
+	ran := false
+	if r := f.run(f.call(), func() { ran = true }); ran || !r.Failed || !strings.Contains(r.Text, "cannot be reached") {
+		t.Errorf("ran %v: %+v", ran, r)
+	}
+	f.away = func(string) bool { return false }
+	f.write(rc, "mine, longer\n")
+	if r := f.run(f.call(), nil); r.Review != nil {
+		t.Errorf("asked: %s", r.Review)
+	}
+	f.want(rc, "mine, longer\n")
+}
+
+// TestAWorkspaceThatGoesAway: at each point of a look, before and after a file is put back.
+// The look is made when the workspace is back, by the same engine or by the next one, with
+// one question about the change.
+func TestAWorkspaceThatGoesAway(t *testing.T) {
+	for _, point := range []string{"survey", "restore", "answer", "second survey"} {
+		for name, crash := range map[string]bool{"same engine": false, "next engine": true} {
+			f := newFixture(t)
+			rc, hook := f.home+"/.bashrc", f.project+"/.git/hooks/pre-commit"
+			call := f.call()
+			surveys := 0
+			r := f.run(call, func() {
+				f.write(rc, "theirs\n")
+				f.write(hook, "evil\n")
+				f.away = func(at string) bool {
+					if at == "survey" {
+						surveys++
+					}
+					return at == point || at == "survey" && surveys > 1 && point == "second survey"
+				}
+			})
+			if r.Review != nil || !strings.Contains(r.Text, "could not be looked at") || !strings.HasPrefix(r.Text, "done") {
+				t.Errorf("%s, %s: %+v", point, name, r)
+			}
+			if crash {
+				f.restart()
+			}
+			f.away = func(string) bool { return false }
+			next := f.call()
+			r = f.run(next, func() { f.want(rc, "mine\n"); f.want(hook, "none") })
+			if n := strings.Count(string(r.Review), `+theirs`); n != 1 {
+				t.Errorf("%s, %s: asked %d times about it: %s", point, name, n, r.Review)
+			}
+			f.answer(next, r, true)
+			f.want(rc, "theirs\n")
+			f.want(hook, "evil\n")
+		}
+	}
+}
+
+// TestALookThatIsDueIsMadeWhenTheWorkspaceIsBack: without another call.
+func TestALookThatIsDueIsMadeWhenTheWorkspaceIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		rc := f.home + "/.bashrc"
+		var away atomic.Bool
+		f.away = func(string) bool { return away.Load() }
+		f.run(f.call(), func() { f.write(rc, "theirs\n"); away.Store(true) })
+		time.Sleep(time.Minute)
+		f.want(rc, "theirs\n")
+		away.Store(false)
+		time.Sleep(time.Minute)
+		f.want(rc, "mine\n")
+		if r := f.run(f.call(), nil); !strings.Contains(string(r.Review), "+theirs") {
+			t.Errorf("asked: %s", r.Review)
+		}
+		f.guard.Close()
+	})
+}
+
+// TestAnAnswerWaitsForTheWorkspace: the person is asked again, and the yes counts then.
+func TestAnAnswerWaitsForTheWorkspace(t *testing.T) {
+	for _, point := range []string{"survey", "restore", "answer"} {
+		f := newFixture(t)
+		rc := f.home + "/.bashrc"
+		call := f.call()
+		r := f.run(call, func() { f.write(rc, "theirs\n") })
+		f.away = func(at string) bool { return at == point }
+		f.answer(call, r, true)
+		f.away = func(string) bool { return false }
+		next := f.call()
+		r = f.run(next, nil)
+		if point != "answer" {
+			f.want(rc, "mine\n")
+		}
+		f.answer(next, r, true)
+		f.want(rc, "theirs\n")
+	}
+}
+
+// TestTheEndOfATaskIsNotReportedUnseen: nobody is told of it before the files could be
+// looked at.
+func TestTheEndOfATaskIsNotReportedUnseen(t *testing.T) {
+	f := newFixture(t)
+	f.command.task = true
+	call := f.call()
+	f.run(call, nil)
+	f.write(f.home+"/.bashrc", "theirs\n")
+	f.away = func(string) bool { return true }
+	tasks := f.guard.Tasks(source{})
+	if news, err := tasks.Watch(t.Context(), "s", call.Key, ""); err == nil {
+		t.Errorf("%+v", news)
+	}
+	if news, ok := tasks.News(t.Context(), "s", call.Key); ok {
+		t.Errorf("%+v", news)
+	}
+	f.away = func(string) bool { return false }
+	if news, err := tasks.Watch(t.Context(), "s", call.Key, ""); err != nil || !strings.Contains(news.Text, "put back") {
+		t.Errorf("%+v, %v", news, err)
+	}
+}
+
+// TestALookThatWaitsHoldsUpNobodyElse: neither another session nor whoever stops waiting.
+func TestALookThatWaitsHoldsUpNobodyElse(t *testing.T) {
+	f := newFixture(t)
+	f.run(f.call(), nil)
+	waits, back := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	f.away = func(string) bool {
+		held := false
+		once.Do(func() { held = true })
+		if held {
+			close(waits)
+			<-back
+		}
+		return held
+	}
+	done := make(chan tool.Result)
+	slow := f.call()
+	go func() {
+		r, _ := f.guard.Wrap([]tool.Tool{&command{}})[0].Run(context.WithoutCancel(t.Context()), slow)
+		done <- r
+	}()
+	<-waits
+	for i := range 200 { // many sessions: no two of them share a lock
+		call := f.call()
+		call.Session = event.SessionID(fmt.Sprint("other", i))
+		if r, err := f.reading.Run(t.Context(), call); err != nil || r.Failed {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r, err := f.bash.Run(ctx, f.call()); err == nil {
+		t.Errorf("%+v", r)
+	}
+	close(back)
+	if r := <-done; !r.Failed {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestAYesIsForOneWorkspace: a file at the same path of another machine is another file.
+func TestAYesIsForOneWorkspace(t *testing.T) {
+	f := newFixture(t)
+	rc := f.home + "/.bashrc"
+	f.run(f.call(), nil)
+	r := f.run(f.call(), func() {
+		f.write(rc, "edited")
+		f.place = "there"
+		f.guard.Approve(tool.Call{Session: "other"}, rc, []byte("edited"))
+		f.place = "here"
+	})
+	if f.want(rc, "mine\n"); r.Review == nil {
+		t.Error("nothing was asked")
+	}
+}
+
+// TestTheAgentsOfASessionCountAsItsOwn: the workspace is asked about the processes of all
+// that work for the same session, also by the next engine.
+func TestTheAgentsOfASessionCountAsItsOwn(t *testing.T) {
+	f := newFixture(t)
+	agent := f.call()
+	agent.Session = "agent"
+	f.run(agent, nil)
+	f.restart()
+	f.run(f.call(), nil)
+	if got := fmt.Sprint(f.asked.Owner, f.asked.Kin); got != "s[agent]" {
+		t.Errorf("asked about %s", got)
+	}
+	agent = f.call()
+	agent.Session = "agent"
+	f.run(agent, nil)
+	if got := fmt.Sprint(f.asked.Owner, f.asked.Kin); got != "agent[s]" {
+		t.Errorf("asked about %s", got)
 	}
 }

@@ -2,8 +2,10 @@ package guard
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/files"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // A request is the permission request that clients show for changes that were put back.
@@ -109,8 +112,9 @@ func (c change) note() string {
 		"Only a person can allow the change; do not try to make it in another way.", c.Path, c.Reason)
 }
 
-// decide carries out a person's answer.
-func (w *watch) decide(r *tool.Review) error {
+// decide carries out a person's answer. If the workspace is away, the changes stay
+// undecided: they are asked about again.
+func (w *watch) decide(ctx context.Context, r *tool.Review) error {
 	if r == nil {
 		return nil
 	}
@@ -118,16 +122,33 @@ func (w *watch) decide(r *tool.Review) error {
 	if err := json.Unmarshal(r.Shown, &shown); err != nil {
 		return fmt.Errorf("read the question about protected files: %w", err)
 	}
-	var left []change
+	var left, decided []change
+	var paths []string
 	for _, c := range w.pending {
 		if !slices.Contains(shown.Changes, c.ID) {
 			left = append(left, c)
 			continue
 		}
-		w.notes = append(w.notes, w.carryOut(c, r))
+		decided, paths = append(decided, c), append(paths, c.Path)
 	}
-	if len(left) == len(w.pending) {
+	if len(decided) == 0 {
 		return nil
+	}
+	now, err := w.present(ctx, paths)
+	if err != nil {
+		return err
+	}
+	for _, c := range decided {
+		note, err := w.carryOut(ctx, c, now[c.Path], r)
+		if err != nil {
+			return err
+		}
+		w.notes = append(w.notes, note)
+	}
+	if r.Approved {
+		if err := w.refresh(ctx, paths); err != nil {
+			return err
+		}
 	}
 	if err := w.save(); err != nil {
 		return err
@@ -136,28 +157,46 @@ func (w *watch) decide(r *tool.Review) error {
 	return w.files.savePending(left)
 }
 
-// carryOut makes a change again, or leaves it put back, and returns what the model is
-// told.
-func (w *watch) carryOut(c change, r *tool.Review) string {
+// carryOut makes a change again in a file that is as now says, or leaves it put back, and
+// returns what the model is told. An error means that the workspace is away.
+func (w *watch) carryOut(ctx context.Context, c change, now protect.State, r *tool.Review) (string, error) {
 	if !r.Approved {
-		w.files.dropLarge(c)
 		text := fmt.Sprintf("%s was changed while the command ran. The user did not allow the change, and it was put back.", c.Path)
 		if r.Feedback != "" {
 			text += " User feedback: " + r.Feedback
 		}
-		return text
+		return text, w.dropAside(ctx, c)
 	}
-	now := protect.Look(c.Path, protect.State{})
 	if !c.target().Same(now, c.After) {
 		err := protect.ErrMoved
 		if c.target().Same(now, c.Before) {
-			err = w.files.redo(c, now)
+			err = w.there.Restore(ctx, c.Path, now, c.After)
+		}
+		if err != nil && (workspace.Unusable(err) || ctx.Err() != nil) {
+			return "", err
 		}
 		if err != nil {
-			return fmt.Sprintf("%s was changed while the command ran, and the change was put back. The user allowed it, but it could not be made again: %v.", c.Path, err)
+			return fmt.Sprintf("%s was changed while the command ran, and the change was put back. The user allowed it, but it could not be made again: %v.", c.Path, err), nil
 		}
 	}
-	w.base.set(c.Path, protect.Look(c.Path, protect.State{}))
-	w.guard.approve(c.Path, c.After)
-	return fmt.Sprintf("%s was changed while the command ran. The user allowed the change.", c.Path)
+	w.guard.approve(placedPath{w.place, c.Path}, c.After)
+	return fmt.Sprintf("%s was changed while the command ran. The user allowed the change.", c.Path), nil
+}
+
+// dropAside removes a file that was set aside and that nobody wants back. If that fails,
+// it is left: nothing runs it.
+func (w *watch) dropAside(ctx context.Context, c change) error {
+	if c.After.Aside == "" {
+		return nil
+	}
+	now := c.After
+	now.Aside = ""
+	err := w.there.Restore(ctx, filepath.Join(filepath.Dir(c.Path), c.After.Aside), now, protect.State{})
+	if err != nil && (workspace.Unusable(err) || ctx.Err() != nil) {
+		return err
+	}
+	if err != nil {
+		w.guard.Log.Warn("a file that was set aside could not be removed", "session", w.session, "path", c.Path, "err", err)
+	}
+	return nil
 }

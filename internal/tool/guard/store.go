@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // A baseline is what the protected files of a session were like when they were looked at
@@ -22,22 +24,32 @@ type baseline struct {
 	Folders []string                 `json:"folders"` // folders of which every file counts
 	Files   map[string]protect.State `json:"files"`
 	Git     map[string]bool          `json:"git"`  // files that are configuration of git
-	Taken   time.Time                `json:"time"` // time of the last look
+	Taken   time.Time                `json:"time"` // time of the last look, by the clock of the workspace
+	// Looked is the time of the last look by the clock of this machine; zero if it is that
+	// of the workspace.
+	Looked time.Time `json:"looked,omitzero"`
 	// Alive is true if a process of the session was running at the last look. It may have
 	// changed files since, even if it is gone now.
 	Alive bool `json:"alive,omitempty"`
 
-	dirty  bool  // true if it differs from what is stored
-	missed error // error of a path that could not be looked at; nil if there was none
+	dirty  bool   // true if it differs from what is stored
+	missed string // what could not be looked at; empty if there was nothing
+}
+
+// looked returns the time of the last look, by the clock of this machine.
+func (b *baseline) looked() time.Time {
+	if b.Looked.IsZero() {
+		return b.Taken
+	}
+	return b.Looked
 }
 
 // maxDirs is the maximum number of folders that the commands of a session run in. None is
 // given up for another one: a command could change files there unseen.
 const maxDirs = 256
 
-// cover adds folders whose files are looked at from now on. The error names what cannot
-// be looked at.
-func (b *baseline) cover(list protect.List, dirs []string) error {
+// addDirs adds folders whose files are looked at from now on.
+func (b *baseline) addDirs(dirs []string) error {
 	for _, dir := range dirs {
 		switch {
 		case slices.Contains(b.Dirs, dir):
@@ -47,14 +59,17 @@ func (b *baseline) cover(list protect.List, dirs []string) error {
 			b.Dirs, b.dirty = append(b.Dirs, dir), true
 		}
 	}
-	targets, folders, err := list.Watched(b.Dirs...)
-	for _, t := range targets {
+	return nil
+}
+
+// cover takes over the files that were not looked at before, as they are.
+func (b *baseline) cover(found workspace.Survey) {
+	for _, t := range found.Targets {
 		if _, known := b.Files[t.Path]; !known {
-			b.add(t, protect.Look(t.Path, protect.State{}))
+			b.add(t.Target, found.States[t.Path])
 		}
 	}
-	b.Folders = folders
-	return err
+	b.Folders, b.missed = found.Folders, found.Missed
 }
 
 func (b *baseline) add(t protect.Target, s protect.State) {
@@ -73,23 +88,33 @@ func (b *baseline) setAlive(alive bool) {
 	b.Alive = alive
 }
 
-// changes looks at the files again, and returns those that have changed.
-func (b *baseline) changes(list protect.List) []change {
-	now := time.Now()
-	b.addTargets(list)
+// changes takes over what a look has found, and returns the files that have changed.
+func (b *baseline) changes(found workspace.Survey) []change {
+	b.addTargets(found)
+	reasons := make(map[string]string)
+	maps.Copy(reasons, found.Reasons)
+	for _, t := range found.Targets {
+		reasons[t.Path] = t.Reason
+	}
 	var changed []change
 	for path, before := range b.Files {
-		after := protect.Look(path, before)
-		c := change{Path: path, Git: b.Git[path], Before: before, After: after}
+		after, looked := found.States[path]
+		if !looked { // a workspace that is confined to a folder does not look outside of it
+			continue
+		}
+		c := change{Path: path, Git: b.Git[path], Before: before, After: after, Reason: reasons[path]}
 		if c.target().Same(before, after) {
 			b.set(path, after)
 			continue
 		}
 		c.ID = event.NewID()
+		if c.isLarge() {
+			c.After.Aside = protect.AsideName(c.ID)
+		}
 		changed = append(changed, c)
 	}
 	slices.SortFunc(changed, func(a, b change) int { return strings.Compare(a.Path, b.Path) })
-	b.Taken = now
+	b.Taken = found.Taken
 	return changed
 }
 
@@ -98,20 +123,18 @@ func (b *baseline) changes(list protect.List) []change {
 // or named another file in its configuration; those that are older than the last look
 // are not its doing. Before the first look nothing is known of any file: all are taken as
 // they are, because to put back a file that was never looked at would be to remove it.
-func (b *baseline) addTargets(list protect.List) {
-	targets, folders, err := list.Watched(b.Dirs...)
-	for _, t := range targets {
+func (b *baseline) addTargets(found workspace.Survey) {
+	for _, t := range found.Targets {
 		if _, known := b.Files[t.Path]; known {
 			continue
 		}
-		was := protect.State{}
-		is := protect.Look(t.Path, was)
+		was, is := protect.State{}, found.States[t.Path]
 		if b.Taken.IsZero() || is.Before(b.Taken) && !slices.Contains(b.Folders, t.Folder) {
 			was = is
 		}
-		b.add(t, was)
+		b.add(t.Target, was)
 	}
-	b.Folders, b.missed = folders, err
+	b.Folders, b.missed = found.Folders, found.Missed
 }
 
 // A change is what a command did to a protected file.
@@ -184,34 +207,9 @@ func (s store) write(name string, value any) error {
 }
 
 // isLarge reports whether a change has made a file that is too large to be stored with it.
+// It is set aside in its folder.
 func (c change) isLarge() bool {
-	return !c.Before.Exists && c.After.Exists && c.After.Content == nil && c.After.Link == "" && !c.After.Crowd
-}
-
-func (s store) large(c change) string { return filepath.Join(string(s), "large", filepath.Base(c.ID)) }
-
-// undo undoes a change. A large file that is new is moved to the store, if that is on the
-// same device; else it is lost, because to leave it would be to run it.
-func (s store) undo(c change) error {
-	if c.isLarge() && c.target().Same(protect.Look(c.Path, c.After), c.After) && os.MkdirAll(filepath.Dir(s.large(c)), 0o700) == nil && os.Rename(c.Path, s.large(c)) == nil {
-		return nil
-	}
-	return protect.Replace(c.Path, c.After, c.Before)
-}
-
-// redo makes a change again, at a path that is as now says.
-func (s store) redo(c change, now protect.State) error {
-	if c.isLarge() && !now.Exists && os.Rename(s.large(c), c.Path) == nil {
-		return nil
-	}
-	return protect.Replace(c.Path, now, c.After)
-}
-
-// dropLarge removes a large file that nobody wants back.
-func (s store) dropLarge(c change) {
-	if c.isLarge() {
-		_ = os.Remove(s.large(c)) // it may never have been moved here
-	}
+	return c.After.Exists && c.After.Content == nil && c.After.Link == "" && !c.After.Crowd
 }
 
 // mark notes that a command is about to start. The note is not synced: if the system
@@ -235,8 +233,36 @@ func (s store) marker(key string) string {
 	return filepath.Join(string(s), "running", filepath.Base(key))
 }
 
+// isMarked reports whether the command of a call has started, or is about to, and its end
+// was not looked at.
+func (s store) isMarked(key string) bool {
+	_, err := os.Lstat(s.marker(key))
+	return err == nil
+}
+
 // marked reports whether a command has started whose end was not looked at.
 func (s store) marked() bool {
 	list, err := os.ReadDir(filepath.Join(string(s), "running"))
 	return err == nil && len(list) > 0
+}
+
+// addMember notes that an agent that works for the session has run commands.
+func (s store) addMember(id event.SessionID) error {
+	dir := filepath.Join(string(s), "members")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, filepath.Base(string(id))), nil, 0o600)
+}
+
+// members returns the agents that work for the session and have run commands.
+func (s store) members() (list []event.SessionID, err error) {
+	entries, err := os.ReadDir(filepath.Join(string(s), "members"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		list = append(list, event.SessionID(e.Name()))
+	}
+	return list, err
 }
