@@ -25,6 +25,7 @@ type elsewhere struct {
 	dir    string   // folder of the engine
 	there  string   // folder of the other machine; src in it is served
 	args   []string // arguments of abide workspace, beside the folder
+	env    []string // further environment of abide workspace
 	serves *program
 }
 
@@ -71,7 +72,7 @@ func (e *elsewhere) configure(text string) {
 func (e *elsewhere) serve() string {
 	e.t.Helper()
 	e.serves = command(e.t, e.there, append([]string{"workspace", "--dir", "src"}, e.args...)...)
-	e.serves.Env = append(e.serves.Env, "PLACE=there")
+	e.serves.Env = append(append(e.serves.Env, "PLACE=there"), e.env...)
 	e.serves.begin()
 	return e.serves.await(`^listening on (\S+)\n`)[1]
 }
