@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 
+	"github.com/abide-run/abide/internal/approval/disk"
 	"github.com/abide-run/abide/internal/approval/scope"
 )
 
@@ -16,6 +17,7 @@ var ErrMoved = errors.New("it leads elsewhere than when it was judged")
 const (
 	MaxFound = 1_000   // maximum number of groups, and of items of a group, that a search keeps
 	MaxText  = 1 << 20 // maximum bytes of text that a search returns, approximately
+	MaxLooks = 5_000   // maximum number of questions about a command at once
 )
 
 // Scoped is the files as the tools of a session use them. Paths are absolute. The rules of
@@ -30,6 +32,10 @@ type Scoped interface {
 	// Judge returns the decisions of the rules about paths, for asking people and for
 	// preparing a change.
 	Judge(ctx context.Context, s *scope.Scope, asked ...Question) ([]Judgement, error)
+	// Look answers questions of the judgement of a command that is to run in the workspace.
+	// There are at most MaxLooks of them. A confined workspace knows nothing of what is
+	// outside.
+	Look(ctx context.Context, asked ...disk.Question) ([]disk.Answer, error)
 	// Show returns a file, a part of it, or the names in a folder.
 	Show(ctx context.Context, s *scope.Scope, r ShowRequest) (Shown, error)
 	// Apply replaces or deletes a whole file that has the expected content, or creates

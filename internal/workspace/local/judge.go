@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 
+	"github.com/abide-run/abide/internal/approval/disk"
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/workspace"
 )
@@ -23,6 +24,23 @@ func (w *files) Judge(ctx context.Context, s *scope.Scope, asked ...workspace.Qu
 		q.Most = min(q.Most, left)
 		list[i] = w.judge(s, q, q.Most > 0 || asked[i].Most > 0)
 		left -= int64(len(list[i].Content))
+	}
+	return list, nil
+}
+
+// Look implements workspace.Files.
+func (w *files) Look(ctx context.Context, asked ...disk.Question) ([]disk.Answer, error) {
+	if len(asked) > workspace.MaxLooks {
+		return nil, workspace.ErrTooMany
+	}
+	list := make([]disk.Answer, len(asked))
+	for i, q := range asked {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if w.confined == "" || q.Kind != disk.Program && w.isConfined(q.Path) {
+			list[i] = disk.Here.Ask(q)
+		}
 	}
 	return list, nil
 }

@@ -66,6 +66,8 @@ const (
 	WorkspaceServiceNewScopeProcedure = "/abide.workspace.v1.WorkspaceService/NewScope"
 	// WorkspaceServiceJudgeProcedure is the fully-qualified name of the WorkspaceService's Judge RPC.
 	WorkspaceServiceJudgeProcedure = "/abide.workspace.v1.WorkspaceService/Judge"
+	// WorkspaceServiceLookProcedure is the fully-qualified name of the WorkspaceService's Look RPC.
+	WorkspaceServiceLookProcedure = "/abide.workspace.v1.WorkspaceService/Look"
 	// WorkspaceServiceShowProcedure is the fully-qualified name of the WorkspaceService's Show RPC.
 	WorkspaceServiceShowProcedure = "/abide.workspace.v1.WorkspaceService/Show"
 	// WorkspaceServiceApplyProcedure is the fully-qualified name of the WorkspaceService's Apply RPC.
@@ -142,6 +144,7 @@ type WorkspaceServiceClient interface {
 	// apply to what a path leads to in the workspace, when it is used.
 	NewScope(context.Context, *NewScopeRequest) (*NewScopeResponse, error)
 	Judge(context.Context, *JudgeRequest) (*JudgeResponse, error)
+	Look(context.Context, *LookRequest) (*LookResponse, error)
 	Show(context.Context, *ShowRequest) (*ShowResponse, error)
 	Apply(context.Context, *ApplyRequest) (*ApplyResponse, error)
 	Grep(context.Context, *GrepRequest) (*SearchResponse, error)
@@ -268,6 +271,13 @@ func NewWorkspaceServiceClient(httpClient connect.HTTPClient, baseURL string, op
 			httpClient,
 			baseURL+WorkspaceServiceJudgeProcedure,
 			connect.WithSchema(workspaceServiceMethods.ByName("Judge")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		look: connect.NewClient[LookRequest, LookResponse](
+			httpClient,
+			baseURL+WorkspaceServiceLookProcedure,
+			connect.WithSchema(workspaceServiceMethods.ByName("Look")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
@@ -452,6 +462,7 @@ type workspaceServiceClient struct {
 	writeRaw  *connect.Client[WriteRawRequest, WriteRawResponse]
 	newScope  *connect.Client[NewScopeRequest, NewScopeResponse]
 	judge     *connect.Client[JudgeRequest, JudgeResponse]
+	look      *connect.Client[LookRequest, LookResponse]
 	show      *connect.Client[ShowRequest, ShowResponse]
 	apply     *connect.Client[ApplyRequest, ApplyResponse]
 	grep      *connect.Client[GrepRequest, SearchResponse]
@@ -572,6 +583,15 @@ func (c *workspaceServiceClient) NewScope(ctx context.Context, req *NewScopeRequ
 // Judge calls abide.workspace.v1.WorkspaceService.Judge.
 func (c *workspaceServiceClient) Judge(ctx context.Context, req *JudgeRequest) (*JudgeResponse, error) {
 	response, err := c.judge.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Look calls abide.workspace.v1.WorkspaceService.Look.
+func (c *workspaceServiceClient) Look(ctx context.Context, req *LookRequest) (*LookResponse, error) {
+	response, err := c.look.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -806,6 +826,7 @@ type WorkspaceServiceHandler interface {
 	// apply to what a path leads to in the workspace, when it is used.
 	NewScope(context.Context, *NewScopeRequest) (*NewScopeResponse, error)
 	Judge(context.Context, *JudgeRequest) (*JudgeResponse, error)
+	Look(context.Context, *LookRequest) (*LookResponse, error)
 	Show(context.Context, *ShowRequest) (*ShowResponse, error)
 	Apply(context.Context, *ApplyRequest) (*ApplyResponse, error)
 	Grep(context.Context, *GrepRequest) (*SearchResponse, error)
@@ -928,6 +949,13 @@ func NewWorkspaceServiceHandler(svc WorkspaceServiceHandler, opts ...connect.Han
 		WorkspaceServiceJudgeProcedure,
 		svc.Judge,
 		connect.WithSchema(workspaceServiceMethods.ByName("Judge")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	workspaceServiceLookHandler := connect.NewUnaryHandlerSimple(
+		WorkspaceServiceLookProcedure,
+		svc.Look,
+		connect.WithSchema(workspaceServiceMethods.ByName("Look")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -1121,6 +1149,8 @@ func NewWorkspaceServiceHandler(svc WorkspaceServiceHandler, opts ...connect.Han
 			workspaceServiceNewScopeHandler.ServeHTTP(w, r)
 		case WorkspaceServiceJudgeProcedure:
 			workspaceServiceJudgeHandler.ServeHTTP(w, r)
+		case WorkspaceServiceLookProcedure:
+			workspaceServiceLookHandler.ServeHTTP(w, r)
 		case WorkspaceServiceShowProcedure:
 			workspaceServiceShowHandler.ServeHTTP(w, r)
 		case WorkspaceServiceApplyProcedure:
@@ -1224,6 +1254,10 @@ func (UnimplementedWorkspaceServiceHandler) NewScope(context.Context, *NewScopeR
 
 func (UnimplementedWorkspaceServiceHandler) Judge(context.Context, *JudgeRequest) (*JudgeResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.Judge is not implemented"))
+}
+
+func (UnimplementedWorkspaceServiceHandler) Look(context.Context, *LookRequest) (*LookResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("abide.workspace.v1.WorkspaceService.Look is not implemented"))
 }
 
 func (UnimplementedWorkspaceServiceHandler) Show(context.Context, *ShowRequest) (*ShowResponse, error) {

@@ -240,6 +240,70 @@ func (GrepRequest_Mode) EnumDescriptor() ([]byte, []int) {
 	return file_workspace_proto_rawDescGZIP(), []int{38, 0}
 }
 
+type LookRequest_Kind int32
+
+const (
+	LookRequest_KIND_UNSPECIFIED LookRequest_Kind = 0
+	LookRequest_KIND_LEADS       LookRequest_Kind = 1 // ok if the path can be followed; text is where it leads
+	LookRequest_KIND_FOLDER      LookRequest_Kind = 2 // ok if it leads to a folder
+	LookRequest_KIND_NAME        LookRequest_Kind = 3 // ok if there is anything of the name
+	LookRequest_KIND_PLACE       LookRequest_Kind = 4 // text is the repository that a folder is in, or the folder itself; ok if it is a repository
+	LookRequest_KIND_PROGRAM     LookRequest_Kind = 5 // ok if the program is one of the system
+	LookRequest_KIND_SUBMODULES  LookRequest_Kind = 6 // ok if a repository inside of a folder has configuration that runs code; text is its path, more the key
+	LookRequest_KIND_REMOTES     LookRequest_Kind = 7 // text is what the configuration of a repository says of others, in JSON
+)
+
+// Enum value maps for LookRequest_Kind.
+var (
+	LookRequest_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "KIND_LEADS",
+		2: "KIND_FOLDER",
+		3: "KIND_NAME",
+		4: "KIND_PLACE",
+		5: "KIND_PROGRAM",
+		6: "KIND_SUBMODULES",
+		7: "KIND_REMOTES",
+	}
+	LookRequest_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED": 0,
+		"KIND_LEADS":       1,
+		"KIND_FOLDER":      2,
+		"KIND_NAME":        3,
+		"KIND_PLACE":       4,
+		"KIND_PROGRAM":     5,
+		"KIND_SUBMODULES":  6,
+		"KIND_REMOTES":     7,
+	}
+)
+
+func (x LookRequest_Kind) Enum() *LookRequest_Kind {
+	p := new(LookRequest_Kind)
+	*p = x
+	return p
+}
+
+func (x LookRequest_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LookRequest_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_workspace_proto_enumTypes[4].Descriptor()
+}
+
+func (LookRequest_Kind) Type() protoreflect.EnumType {
+	return &file_workspace_proto_enumTypes[4]
+}
+
+func (x LookRequest_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LookRequest_Kind.Descriptor instead.
+func (LookRequest_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{87, 0}
+}
+
 type DescribeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -5521,6 +5585,95 @@ func (*RestoreResponse) Descriptor() ([]byte, []int) {
 	return file_workspace_proto_rawDescGZIP(), []int{86}
 }
 
+// What the judgement of a command needs to know of the machine that it is to run on.
+type LookRequest struct {
+	state         protoimpl.MessageState  `protogen:"open.v1"`
+	Questions     []*LookRequest_Question `protobuf:"bytes,1,rep,name=questions,proto3" json:"questions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LookRequest) Reset() {
+	*x = LookRequest{}
+	mi := &file_workspace_proto_msgTypes[87]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LookRequest) ProtoMessage() {}
+
+func (x *LookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[87]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LookRequest.ProtoReflect.Descriptor instead.
+func (*LookRequest) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{87}
+}
+
+func (x *LookRequest) GetQuestions() []*LookRequest_Question {
+	if x != nil {
+		return x.Questions
+	}
+	return nil
+}
+
+type LookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Answers       []*LookResponse_Answer `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"` // one for each question
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LookResponse) Reset() {
+	*x = LookResponse{}
+	mi := &file_workspace_proto_msgTypes[88]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LookResponse) ProtoMessage() {}
+
+func (x *LookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[88]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LookResponse.ProtoReflect.Descriptor instead.
+func (*LookResponse) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{88}
+}
+
+func (x *LookResponse) GetAnswers() []*LookResponse_Answer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
 type ChangesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Directory     []byte                 `protobuf:"bytes,1,opt,name=directory,proto3" json:"directory,omitempty"`
@@ -5532,7 +5685,7 @@ type ChangesRequest struct {
 
 func (x *ChangesRequest) Reset() {
 	*x = ChangesRequest{}
-	mi := &file_workspace_proto_msgTypes[87]
+	mi := &file_workspace_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5544,7 +5697,7 @@ func (x *ChangesRequest) String() string {
 func (*ChangesRequest) ProtoMessage() {}
 
 func (x *ChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[87]
+	mi := &file_workspace_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5557,7 +5710,7 @@ func (x *ChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangesRequest.ProtoReflect.Descriptor instead.
 func (*ChangesRequest) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{87}
+	return file_workspace_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ChangesRequest) GetDirectory() []byte {
@@ -5591,7 +5744,7 @@ type ChangesResponse struct {
 
 func (x *ChangesResponse) Reset() {
 	*x = ChangesResponse{}
-	mi := &file_workspace_proto_msgTypes[88]
+	mi := &file_workspace_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5603,7 +5756,7 @@ func (x *ChangesResponse) String() string {
 func (*ChangesResponse) ProtoMessage() {}
 
 func (x *ChangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[88]
+	mi := &file_workspace_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5616,7 +5769,7 @@ func (x *ChangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangesResponse.ProtoReflect.Descriptor instead.
 func (*ChangesResponse) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{88}
+	return file_workspace_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ChangesResponse) GetBase() string {
@@ -5643,7 +5796,7 @@ type WriteRawRequest_Begin struct {
 
 func (x *WriteRawRequest_Begin) Reset() {
 	*x = WriteRawRequest_Begin{}
-	mi := &file_workspace_proto_msgTypes[89]
+	mi := &file_workspace_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5655,7 +5808,7 @@ func (x *WriteRawRequest_Begin) String() string {
 func (*WriteRawRequest_Begin) ProtoMessage() {}
 
 func (x *WriteRawRequest_Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[89]
+	mi := &file_workspace_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5693,7 +5846,7 @@ type WriteRawRequest_Commit struct {
 
 func (x *WriteRawRequest_Commit) Reset() {
 	*x = WriteRawRequest_Commit{}
-	mi := &file_workspace_proto_msgTypes[90]
+	mi := &file_workspace_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5705,7 +5858,7 @@ func (x *WriteRawRequest_Commit) String() string {
 func (*WriteRawRequest_Commit) ProtoMessage() {}
 
 func (x *WriteRawRequest_Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[90]
+	mi := &file_workspace_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5731,7 +5884,7 @@ type Scope_Allowance struct {
 
 func (x *Scope_Allowance) Reset() {
 	*x = Scope_Allowance{}
-	mi := &file_workspace_proto_msgTypes[91]
+	mi := &file_workspace_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5743,7 +5896,7 @@ func (x *Scope_Allowance) String() string {
 func (*Scope_Allowance) ProtoMessage() {}
 
 func (x *Scope_Allowance) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[91]
+	mi := &file_workspace_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5785,7 +5938,7 @@ type Scope_Denial struct {
 
 func (x *Scope_Denial) Reset() {
 	*x = Scope_Denial{}
-	mi := &file_workspace_proto_msgTypes[92]
+	mi := &file_workspace_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5797,7 +5950,7 @@ func (x *Scope_Denial) String() string {
 func (*Scope_Denial) ProtoMessage() {}
 
 func (x *Scope_Denial) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[92]
+	mi := &file_workspace_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5852,7 +6005,7 @@ type JudgeRequest_Question struct {
 
 func (x *JudgeRequest_Question) Reset() {
 	*x = JudgeRequest_Question{}
-	mi := &file_workspace_proto_msgTypes[93]
+	mi := &file_workspace_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5864,7 +6017,7 @@ func (x *JudgeRequest_Question) String() string {
 func (*JudgeRequest_Question) ProtoMessage() {}
 
 func (x *JudgeRequest_Question) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[93]
+	mi := &file_workspace_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5913,7 +6066,7 @@ type JudgeResponse_Judgement struct {
 
 func (x *JudgeResponse_Judgement) Reset() {
 	*x = JudgeResponse_Judgement{}
-	mi := &file_workspace_proto_msgTypes[94]
+	mi := &file_workspace_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5925,7 +6078,7 @@ func (x *JudgeResponse_Judgement) String() string {
 func (*JudgeResponse_Judgement) ProtoMessage() {}
 
 func (x *JudgeResponse_Judgement) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[94]
+	mi := &file_workspace_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5980,7 +6133,7 @@ type SearchResponse_Group struct {
 
 func (x *SearchResponse_Group) Reset() {
 	*x = SearchResponse_Group{}
-	mi := &file_workspace_proto_msgTypes[95]
+	mi := &file_workspace_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5992,7 +6145,7 @@ func (x *SearchResponse_Group) String() string {
 func (*SearchResponse_Group) ProtoMessage() {}
 
 func (x *SearchResponse_Group) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[95]
+	mi := &file_workspace_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6041,7 +6194,7 @@ type SearchResponse_Item struct {
 
 func (x *SearchResponse_Item) Reset() {
 	*x = SearchResponse_Item{}
-	mi := &file_workspace_proto_msgTypes[96]
+	mi := &file_workspace_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6053,7 +6206,7 @@ func (x *SearchResponse_Item) String() string {
 func (*SearchResponse_Item) ProtoMessage() {}
 
 func (x *SearchResponse_Item) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[96]
+	mi := &file_workspace_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6108,7 +6261,7 @@ type Process_Exit struct {
 
 func (x *Process_Exit) Reset() {
 	*x = Process_Exit{}
-	mi := &file_workspace_proto_msgTypes[97]
+	mi := &file_workspace_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6120,7 +6273,7 @@ func (x *Process_Exit) String() string {
 func (*Process_Exit) ProtoMessage() {}
 
 func (x *Process_Exit) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[97]
+	mi := &file_workspace_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6169,7 +6322,7 @@ type Process_Counts struct {
 
 func (x *Process_Counts) Reset() {
 	*x = Process_Counts{}
-	mi := &file_workspace_proto_msgTypes[98]
+	mi := &file_workspace_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6181,7 +6334,7 @@ func (x *Process_Counts) String() string {
 func (*Process_Counts) ProtoMessage() {}
 
 func (x *Process_Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[98]
+	mi := &file_workspace_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6237,7 +6390,7 @@ type OutputResponse_Run struct {
 
 func (x *OutputResponse_Run) Reset() {
 	*x = OutputResponse_Run{}
-	mi := &file_workspace_proto_msgTypes[99]
+	mi := &file_workspace_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6249,7 +6402,7 @@ func (x *OutputResponse_Run) String() string {
 func (*OutputResponse_Run) ProtoMessage() {}
 
 func (x *OutputResponse_Run) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[99]
+	mi := &file_workspace_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6305,7 +6458,7 @@ type ViewResponse_Truncation struct {
 
 func (x *ViewResponse_Truncation) Reset() {
 	*x = ViewResponse_Truncation{}
-	mi := &file_workspace_proto_msgTypes[100]
+	mi := &file_workspace_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6317,7 +6470,7 @@ func (x *ViewResponse_Truncation) String() string {
 func (*ViewResponse_Truncation) ProtoMessage() {}
 
 func (x *ViewResponse_Truncation) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[100]
+	mi := &file_workspace_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6371,7 +6524,7 @@ type ExecRequest_Attach struct {
 
 func (x *ExecRequest_Attach) Reset() {
 	*x = ExecRequest_Attach{}
-	mi := &file_workspace_proto_msgTypes[101]
+	mi := &file_workspace_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6383,7 +6536,7 @@ func (x *ExecRequest_Attach) String() string {
 func (*ExecRequest_Attach) ProtoMessage() {}
 
 func (x *ExecRequest_Attach) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[101]
+	mi := &file_workspace_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6423,7 +6576,7 @@ type ExecResponse_Begun struct {
 
 func (x *ExecResponse_Begun) Reset() {
 	*x = ExecResponse_Begun{}
-	mi := &file_workspace_proto_msgTypes[102]
+	mi := &file_workspace_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6435,7 +6588,7 @@ func (x *ExecResponse_Begun) String() string {
 func (*ExecResponse_Begun) ProtoMessage() {}
 
 func (x *ExecResponse_Begun) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[102]
+	mi := &file_workspace_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6477,7 +6630,7 @@ type ExecResponse_Output struct {
 
 func (x *ExecResponse_Output) Reset() {
 	*x = ExecResponse_Output{}
-	mi := &file_workspace_proto_msgTypes[103]
+	mi := &file_workspace_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6489,7 +6642,7 @@ func (x *ExecResponse_Output) String() string {
 func (*ExecResponse_Output) ProtoMessage() {}
 
 func (x *ExecResponse_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[103]
+	mi := &file_workspace_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6550,7 +6703,7 @@ type CollectRequest_Selection struct {
 
 func (x *CollectRequest_Selection) Reset() {
 	*x = CollectRequest_Selection{}
-	mi := &file_workspace_proto_msgTypes[104]
+	mi := &file_workspace_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6562,7 +6715,7 @@ func (x *CollectRequest_Selection) String() string {
 func (*CollectRequest_Selection) ProtoMessage() {}
 
 func (x *CollectRequest_Selection) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[104]
+	mi := &file_workspace_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6636,7 +6789,7 @@ type CollectResponse_Files struct {
 
 func (x *CollectResponse_Files) Reset() {
 	*x = CollectResponse_Files{}
-	mi := &file_workspace_proto_msgTypes[105]
+	mi := &file_workspace_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6648,7 +6801,7 @@ func (x *CollectResponse_Files) String() string {
 func (*CollectResponse_Files) ProtoMessage() {}
 
 func (x *CollectResponse_Files) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[105]
+	mi := &file_workspace_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6683,7 +6836,7 @@ type CollectResponse_File struct {
 
 func (x *CollectResponse_File) Reset() {
 	*x = CollectResponse_File{}
-	mi := &file_workspace_proto_msgTypes[106]
+	mi := &file_workspace_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6695,7 +6848,7 @@ func (x *CollectResponse_File) String() string {
 func (*CollectResponse_File) ProtoMessage() {}
 
 func (x *CollectResponse_File) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[106]
+	mi := &file_workspace_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6752,7 +6905,7 @@ type FileState_Mark struct {
 
 func (x *FileState_Mark) Reset() {
 	*x = FileState_Mark{}
-	mi := &file_workspace_proto_msgTypes[107]
+	mi := &file_workspace_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6764,7 +6917,7 @@ func (x *FileState_Mark) String() string {
 func (*FileState_Mark) ProtoMessage() {}
 
 func (x *FileState_Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[107]
+	mi := &file_workspace_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6825,7 +6978,7 @@ type SurveyRequest_Known struct {
 
 func (x *SurveyRequest_Known) Reset() {
 	*x = SurveyRequest_Known{}
-	mi := &file_workspace_proto_msgTypes[108]
+	mi := &file_workspace_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6837,7 +6990,7 @@ func (x *SurveyRequest_Known) String() string {
 func (*SurveyRequest_Known) ProtoMessage() {}
 
 func (x *SurveyRequest_Known) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[108]
+	mi := &file_workspace_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6879,7 +7032,7 @@ type SurveyResponse_Target struct {
 
 func (x *SurveyResponse_Target) Reset() {
 	*x = SurveyResponse_Target{}
-	mi := &file_workspace_proto_msgTypes[109]
+	mi := &file_workspace_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6891,7 +7044,7 @@ func (x *SurveyResponse_Target) String() string {
 func (*SurveyResponse_Target) ProtoMessage() {}
 
 func (x *SurveyResponse_Target) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[109]
+	mi := &file_workspace_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6947,7 +7100,7 @@ type SurveyResponse_State struct {
 
 func (x *SurveyResponse_State) Reset() {
 	*x = SurveyResponse_State{}
-	mi := &file_workspace_proto_msgTypes[110]
+	mi := &file_workspace_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6959,7 +7112,7 @@ func (x *SurveyResponse_State) String() string {
 func (*SurveyResponse_State) ProtoMessage() {}
 
 func (x *SurveyResponse_State) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[110]
+	mi := &file_workspace_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7003,6 +7156,126 @@ func (x *SurveyResponse_State) GetReason() []byte {
 	return nil
 }
 
+type LookRequest_Question struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          LookRequest_Kind       `protobuf:"varint,1,opt,name=kind,proto3,enum=abide.workspace.v1.LookRequest_Kind" json:"kind,omitempty"`
+	Path          []byte                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"` // absolute, or the name of a program
+	With          []byte                 `protobuf:"bytes,3,opt,name=with,proto3" json:"with,omitempty"` // value of PATH, for a program
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LookRequest_Question) Reset() {
+	*x = LookRequest_Question{}
+	mi := &file_workspace_proto_msgTypes[113]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LookRequest_Question) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LookRequest_Question) ProtoMessage() {}
+
+func (x *LookRequest_Question) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[113]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LookRequest_Question.ProtoReflect.Descriptor instead.
+func (*LookRequest_Question) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{87, 0}
+}
+
+func (x *LookRequest_Question) GetKind() LookRequest_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return LookRequest_KIND_UNSPECIFIED
+}
+
+func (x *LookRequest_Question) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *LookRequest_Question) GetWith() []byte {
+	if x != nil {
+		return x.With
+	}
+	return nil
+}
+
+type LookResponse_Answer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ok            bool                   `protobuf:"varint,1,opt,name=ok,proto3" json:"ok,omitempty"`
+	Text          []byte                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	More          []byte                 `protobuf:"bytes,3,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LookResponse_Answer) Reset() {
+	*x = LookResponse_Answer{}
+	mi := &file_workspace_proto_msgTypes[114]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LookResponse_Answer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LookResponse_Answer) ProtoMessage() {}
+
+func (x *LookResponse_Answer) ProtoReflect() protoreflect.Message {
+	mi := &file_workspace_proto_msgTypes[114]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LookResponse_Answer.ProtoReflect.Descriptor instead.
+func (*LookResponse_Answer) Descriptor() ([]byte, []int) {
+	return file_workspace_proto_rawDescGZIP(), []int{88, 0}
+}
+
+func (x *LookResponse_Answer) GetOk() bool {
+	if x != nil {
+		return x.Ok
+	}
+	return false
+}
+
+func (x *LookResponse_Answer) GetText() []byte {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
+func (x *LookResponse_Answer) GetMore() []byte {
+	if x != nil {
+		return x.More
+	}
+	return nil
+}
+
 type ChangesResponse_File struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
@@ -7016,7 +7289,7 @@ type ChangesResponse_File struct {
 
 func (x *ChangesResponse_File) Reset() {
 	*x = ChangesResponse_File{}
-	mi := &file_workspace_proto_msgTypes[111]
+	mi := &file_workspace_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7028,7 +7301,7 @@ func (x *ChangesResponse_File) String() string {
 func (*ChangesResponse_File) ProtoMessage() {}
 
 func (x *ChangesResponse_File) ProtoReflect() protoreflect.Message {
-	mi := &file_workspace_proto_msgTypes[111]
+	mi := &file_workspace_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7041,7 +7314,7 @@ func (x *ChangesResponse_File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangesResponse_File.ProtoReflect.Descriptor instead.
 func (*ChangesResponse_File) Descriptor() ([]byte, []int) {
-	return file_workspace_proto_rawDescGZIP(), []int{88, 0}
+	return file_workspace_proto_rawDescGZIP(), []int{90, 0}
 }
 
 func (x *ChangesResponse_File) GetPath() string {
@@ -7560,7 +7833,30 @@ const file_workspace_proto_rawDesc = "" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12/\n" +
 	"\x03now\x18\x02 \x01(\v2\x1d.abide.workspace.v1.FileStateR\x03now\x121\n" +
 	"\x04want\x18\x03 \x01(\v2\x1d.abide.workspace.v1.FileStateR\x04want\"\x11\n" +
-	"\x0fRestoreResponse\"i\n" +
+	"\x0fRestoreResponse\"\xdb\x02\n" +
+	"\vLookRequest\x12F\n" +
+	"\tquestions\x18\x01 \x03(\v2(.abide.workspace.v1.LookRequest.QuestionR\tquestions\x1al\n" +
+	"\bQuestion\x128\n" +
+	"\x04kind\x18\x01 \x01(\x0e2$.abide.workspace.v1.LookRequest.KindR\x04kind\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\fR\x04path\x12\x12\n" +
+	"\x04with\x18\x03 \x01(\fR\x04with\"\x95\x01\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n" +
+	"\n" +
+	"KIND_LEADS\x10\x01\x12\x0f\n" +
+	"\vKIND_FOLDER\x10\x02\x12\r\n" +
+	"\tKIND_NAME\x10\x03\x12\x0e\n" +
+	"\n" +
+	"KIND_PLACE\x10\x04\x12\x10\n" +
+	"\fKIND_PROGRAM\x10\x05\x12\x13\n" +
+	"\x0fKIND_SUBMODULES\x10\x06\x12\x10\n" +
+	"\fKIND_REMOTES\x10\a\"\x93\x01\n" +
+	"\fLookResponse\x12A\n" +
+	"\aanswers\x18\x01 \x03(\v2'.abide.workspace.v1.LookResponse.AnswerR\aanswers\x1a@\n" +
+	"\x06Answer\x12\x0e\n" +
+	"\x02ok\x18\x01 \x01(\bR\x02ok\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\fR\x04text\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\fR\x04more\"i\n" +
 	"\x0eChangesRequest\x12\x1c\n" +
 	"\tdirectory\x18\x01 \x01(\fR\tdirectory\x12\x16\n" +
 	"\x06branch\x18\x02 \x01(\bR\x06branch\x12!\n" +
@@ -7581,7 +7877,7 @@ const file_workspace_proto_rawDesc = "" +
 	"\x06Stream\x12\x0f\n" +
 	"\vSTREAM_BOTH\x10\x00\x12\x11\n" +
 	"\rSTREAM_STDOUT\x10\x01\x12\x11\n" +
-	"\rSTREAM_STDERR\x10\x022\xf1\x17\n" +
+	"\rSTREAM_STDERR\x10\x022\xc1\x18\n" +
 	"\x10WorkspaceService\x12Z\n" +
 	"\bDescribe\x12#.abide.workspace.v1.DescribeRequest\x1a$.abide.workspace.v1.DescribeResponse\"\x03\x90\x02\x01\x12N\n" +
 	"\x04Stat\x12\x1f.abide.workspace.v1.StatRequest\x1a .abide.workspace.v1.StatResponse\"\x03\x90\x02\x01\x12W\n" +
@@ -7595,6 +7891,7 @@ const file_workspace_proto_rawDesc = "" +
 	"\bWriteRaw\x12#.abide.workspace.v1.WriteRawRequest\x1a$.abide.workspace.v1.WriteRawResponse(\x01\x12Z\n" +
 	"\bNewScope\x12#.abide.workspace.v1.NewScopeRequest\x1a$.abide.workspace.v1.NewScopeResponse\"\x03\x90\x02\x01\x12Q\n" +
 	"\x05Judge\x12 .abide.workspace.v1.JudgeRequest\x1a!.abide.workspace.v1.JudgeResponse\"\x03\x90\x02\x01\x12N\n" +
+	"\x04Look\x12\x1f.abide.workspace.v1.LookRequest\x1a .abide.workspace.v1.LookResponse\"\x03\x90\x02\x01\x12N\n" +
 	"\x04Show\x12\x1f.abide.workspace.v1.ShowRequest\x1a .abide.workspace.v1.ShowResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\x05Apply\x12 .abide.workspace.v1.ApplyRequest\x1a!.abide.workspace.v1.ApplyResponse\x12P\n" +
 	"\x04Grep\x12\x1f.abide.workspace.v1.GrepRequest\x1a\".abide.workspace.v1.SearchResponse\"\x03\x90\x02\x01\x12P\n" +
@@ -7632,308 +7929,318 @@ func file_workspace_proto_rawDescGZIP() []byte {
 	return file_workspace_proto_rawDescData
 }
 
-var file_workspace_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 112)
+var file_workspace_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 116)
 var file_workspace_proto_goTypes = []any{
 	(Verdict)(0),                     // 0: abide.workspace.v1.Verdict
 	(Stream)(0),                      // 1: abide.workspace.v1.Stream
 	(FileInfo_Kind)(0),               // 2: abide.workspace.v1.FileInfo.Kind
 	(GrepRequest_Mode)(0),            // 3: abide.workspace.v1.GrepRequest.Mode
-	(*DescribeRequest)(nil),          // 4: abide.workspace.v1.DescribeRequest
-	(*DescribeResponse)(nil),         // 5: abide.workspace.v1.DescribeResponse
-	(*Path)(nil),                     // 6: abide.workspace.v1.Path
-	(*FileInfo)(nil),                 // 7: abide.workspace.v1.FileInfo
-	(*StatRequest)(nil),              // 8: abide.workspace.v1.StatRequest
-	(*StatResponse)(nil),             // 9: abide.workspace.v1.StatResponse
-	(*ListDirRequest)(nil),           // 10: abide.workspace.v1.ListDirRequest
-	(*ListDirResponse)(nil),          // 11: abide.workspace.v1.ListDirResponse
-	(*ReadFileRequest)(nil),          // 12: abide.workspace.v1.ReadFileRequest
-	(*ReadFileResponse)(nil),         // 13: abide.workspace.v1.ReadFileResponse
-	(*WriteOptions)(nil),             // 14: abide.workspace.v1.WriteOptions
-	(*WriteFileRequest)(nil),         // 15: abide.workspace.v1.WriteFileRequest
-	(*WriteFileResponse)(nil),        // 16: abide.workspace.v1.WriteFileResponse
-	(*MkdirRequest)(nil),             // 17: abide.workspace.v1.MkdirRequest
-	(*MkdirResponse)(nil),            // 18: abide.workspace.v1.MkdirResponse
-	(*RenameRequest)(nil),            // 19: abide.workspace.v1.RenameRequest
-	(*RenameResponse)(nil),           // 20: abide.workspace.v1.RenameResponse
-	(*DeleteRequest)(nil),            // 21: abide.workspace.v1.DeleteRequest
-	(*DeleteResponse)(nil),           // 22: abide.workspace.v1.DeleteResponse
-	(*ReadRawRequest)(nil),           // 23: abide.workspace.v1.ReadRawRequest
-	(*ReadRawResponse)(nil),          // 24: abide.workspace.v1.ReadRawResponse
-	(*WriteRawRequest)(nil),          // 25: abide.workspace.v1.WriteRawRequest
-	(*WriteRawResponse)(nil),         // 26: abide.workspace.v1.WriteRawResponse
-	(*Reason)(nil),                   // 27: abide.workspace.v1.Reason
-	(*Rule)(nil),                     // 28: abide.workspace.v1.Rule
-	(*Scope)(nil),                    // 29: abide.workspace.v1.Scope
-	(*NewScopeRequest)(nil),          // 30: abide.workspace.v1.NewScopeRequest
-	(*NewScopeResponse)(nil),         // 31: abide.workspace.v1.NewScopeResponse
-	(*Finding)(nil),                  // 32: abide.workspace.v1.Finding
-	(*Refusal)(nil),                  // 33: abide.workspace.v1.Refusal
-	(*JudgeRequest)(nil),             // 34: abide.workspace.v1.JudgeRequest
-	(*JudgeResponse)(nil),            // 35: abide.workspace.v1.JudgeResponse
-	(*ShowRequest)(nil),              // 36: abide.workspace.v1.ShowRequest
-	(*ShowResponse)(nil),             // 37: abide.workspace.v1.ShowResponse
-	(*ApplyRequest)(nil),             // 38: abide.workspace.v1.ApplyRequest
-	(*ApplyResponse)(nil),            // 39: abide.workspace.v1.ApplyResponse
-	(*SearchRoot)(nil),               // 40: abide.workspace.v1.SearchRoot
-	(*SearchLimits)(nil),             // 41: abide.workspace.v1.SearchLimits
-	(*GrepRequest)(nil),              // 42: abide.workspace.v1.GrepRequest
-	(*GlobRequest)(nil),              // 43: abide.workspace.v1.GlobRequest
-	(*SearchResponse)(nil),           // 44: abide.workspace.v1.SearchResponse
-	(*Spec)(nil),                     // 45: abide.workspace.v1.Spec
-	(*Environment)(nil),              // 46: abide.workspace.v1.Environment
-	(*Size)(nil),                     // 47: abide.workspace.v1.Size
-	(*Limits)(nil),                   // 48: abide.workspace.v1.Limits
-	(*Process)(nil),                  // 49: abide.workspace.v1.Process
-	(*StartRequest)(nil),             // 50: abide.workspace.v1.StartRequest
-	(*StartResponse)(nil),            // 51: abide.workspace.v1.StartResponse
-	(*Handle)(nil),                   // 52: abide.workspace.v1.Handle
-	(*FindRequest)(nil),              // 53: abide.workspace.v1.FindRequest
-	(*FindResponse)(nil),             // 54: abide.workspace.v1.FindResponse
-	(*GetRequest)(nil),               // 55: abide.workspace.v1.GetRequest
-	(*GetResponse)(nil),              // 56: abide.workspace.v1.GetResponse
-	(*ListRequest)(nil),              // 57: abide.workspace.v1.ListRequest
-	(*ListResponse)(nil),             // 58: abide.workspace.v1.ListResponse
-	(*WaitRequest)(nil),              // 59: abide.workspace.v1.WaitRequest
-	(*WaitResponse)(nil),             // 60: abide.workspace.v1.WaitResponse
-	(*OutputRequest)(nil),            // 61: abide.workspace.v1.OutputRequest
-	(*OutputResponse)(nil),           // 62: abide.workspace.v1.OutputResponse
-	(*ViewRequest)(nil),              // 63: abide.workspace.v1.ViewRequest
-	(*ViewResponse)(nil),             // 64: abide.workspace.v1.ViewResponse
-	(*ExecRequest)(nil),              // 65: abide.workspace.v1.ExecRequest
-	(*ExecResponse)(nil),             // 66: abide.workspace.v1.ExecResponse
-	(*Input)(nil),                    // 67: abide.workspace.v1.Input
-	(*StdinRequest)(nil),             // 68: abide.workspace.v1.StdinRequest
-	(*StdinResponse)(nil),            // 69: abide.workspace.v1.StdinResponse
-	(*ResizeRequest)(nil),            // 70: abide.workspace.v1.ResizeRequest
-	(*ResizeResponse)(nil),           // 71: abide.workspace.v1.ResizeResponse
-	(*SignalRequest)(nil),            // 72: abide.workspace.v1.SignalRequest
-	(*SignalResponse)(nil),           // 73: abide.workspace.v1.SignalResponse
-	(*StopRequest)(nil),              // 74: abide.workspace.v1.StopRequest
-	(*StopResponse)(nil),             // 75: abide.workspace.v1.StopResponse
-	(*MarkSeenRequest)(nil),          // 76: abide.workspace.v1.MarkSeenRequest
-	(*MarkSeenResponse)(nil),         // 77: abide.workspace.v1.MarkSeenResponse
-	(*NotStarted)(nil),               // 78: abide.workspace.v1.NotStarted
-	(*CapReached)(nil),               // 79: abide.workspace.v1.CapReached
-	(*CollectRequest)(nil),           // 80: abide.workspace.v1.CollectRequest
-	(*CollectResponse)(nil),          // 81: abide.workspace.v1.CollectResponse
-	(*CountRequest)(nil),             // 82: abide.workspace.v1.CountRequest
-	(*CountResponse)(nil),            // 83: abide.workspace.v1.CountResponse
-	(*FoldersRequest)(nil),           // 84: abide.workspace.v1.FoldersRequest
-	(*FoldersResponse)(nil),          // 85: abide.workspace.v1.FoldersResponse
-	(*FileState)(nil),                // 86: abide.workspace.v1.FileState
-	(*SurveyRequest)(nil),            // 87: abide.workspace.v1.SurveyRequest
-	(*SurveyResponse)(nil),           // 88: abide.workspace.v1.SurveyResponse
-	(*RestoreRequest)(nil),           // 89: abide.workspace.v1.RestoreRequest
-	(*RestoreResponse)(nil),          // 90: abide.workspace.v1.RestoreResponse
-	(*ChangesRequest)(nil),           // 91: abide.workspace.v1.ChangesRequest
-	(*ChangesResponse)(nil),          // 92: abide.workspace.v1.ChangesResponse
-	(*WriteRawRequest_Begin)(nil),    // 93: abide.workspace.v1.WriteRawRequest.Begin
-	(*WriteRawRequest_Commit)(nil),   // 94: abide.workspace.v1.WriteRawRequest.Commit
-	(*Scope_Allowance)(nil),          // 95: abide.workspace.v1.Scope.Allowance
-	(*Scope_Denial)(nil),             // 96: abide.workspace.v1.Scope.Denial
-	(*JudgeRequest_Question)(nil),    // 97: abide.workspace.v1.JudgeRequest.Question
-	(*JudgeResponse_Judgement)(nil),  // 98: abide.workspace.v1.JudgeResponse.Judgement
-	(*SearchResponse_Group)(nil),     // 99: abide.workspace.v1.SearchResponse.Group
-	(*SearchResponse_Item)(nil),      // 100: abide.workspace.v1.SearchResponse.Item
-	(*Process_Exit)(nil),             // 101: abide.workspace.v1.Process.Exit
-	(*Process_Counts)(nil),           // 102: abide.workspace.v1.Process.Counts
-	(*OutputResponse_Run)(nil),       // 103: abide.workspace.v1.OutputResponse.Run
-	(*ViewResponse_Truncation)(nil),  // 104: abide.workspace.v1.ViewResponse.Truncation
-	(*ExecRequest_Attach)(nil),       // 105: abide.workspace.v1.ExecRequest.Attach
-	(*ExecResponse_Begun)(nil),       // 106: abide.workspace.v1.ExecResponse.Begun
-	(*ExecResponse_Output)(nil),      // 107: abide.workspace.v1.ExecResponse.Output
-	(*CollectRequest_Selection)(nil), // 108: abide.workspace.v1.CollectRequest.Selection
-	(*CollectResponse_Files)(nil),    // 109: abide.workspace.v1.CollectResponse.Files
-	(*CollectResponse_File)(nil),     // 110: abide.workspace.v1.CollectResponse.File
-	(*FileState_Mark)(nil),           // 111: abide.workspace.v1.FileState.Mark
-	(*SurveyRequest_Known)(nil),      // 112: abide.workspace.v1.SurveyRequest.Known
-	(*SurveyResponse_Target)(nil),    // 113: abide.workspace.v1.SurveyResponse.Target
-	(*SurveyResponse_State)(nil),     // 114: abide.workspace.v1.SurveyResponse.State
-	(*ChangesResponse_File)(nil),     // 115: abide.workspace.v1.ChangesResponse.File
-	(*timestamppb.Timestamp)(nil),    // 116: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 117: google.protobuf.Duration
+	(LookRequest_Kind)(0),            // 4: abide.workspace.v1.LookRequest.Kind
+	(*DescribeRequest)(nil),          // 5: abide.workspace.v1.DescribeRequest
+	(*DescribeResponse)(nil),         // 6: abide.workspace.v1.DescribeResponse
+	(*Path)(nil),                     // 7: abide.workspace.v1.Path
+	(*FileInfo)(nil),                 // 8: abide.workspace.v1.FileInfo
+	(*StatRequest)(nil),              // 9: abide.workspace.v1.StatRequest
+	(*StatResponse)(nil),             // 10: abide.workspace.v1.StatResponse
+	(*ListDirRequest)(nil),           // 11: abide.workspace.v1.ListDirRequest
+	(*ListDirResponse)(nil),          // 12: abide.workspace.v1.ListDirResponse
+	(*ReadFileRequest)(nil),          // 13: abide.workspace.v1.ReadFileRequest
+	(*ReadFileResponse)(nil),         // 14: abide.workspace.v1.ReadFileResponse
+	(*WriteOptions)(nil),             // 15: abide.workspace.v1.WriteOptions
+	(*WriteFileRequest)(nil),         // 16: abide.workspace.v1.WriteFileRequest
+	(*WriteFileResponse)(nil),        // 17: abide.workspace.v1.WriteFileResponse
+	(*MkdirRequest)(nil),             // 18: abide.workspace.v1.MkdirRequest
+	(*MkdirResponse)(nil),            // 19: abide.workspace.v1.MkdirResponse
+	(*RenameRequest)(nil),            // 20: abide.workspace.v1.RenameRequest
+	(*RenameResponse)(nil),           // 21: abide.workspace.v1.RenameResponse
+	(*DeleteRequest)(nil),            // 22: abide.workspace.v1.DeleteRequest
+	(*DeleteResponse)(nil),           // 23: abide.workspace.v1.DeleteResponse
+	(*ReadRawRequest)(nil),           // 24: abide.workspace.v1.ReadRawRequest
+	(*ReadRawResponse)(nil),          // 25: abide.workspace.v1.ReadRawResponse
+	(*WriteRawRequest)(nil),          // 26: abide.workspace.v1.WriteRawRequest
+	(*WriteRawResponse)(nil),         // 27: abide.workspace.v1.WriteRawResponse
+	(*Reason)(nil),                   // 28: abide.workspace.v1.Reason
+	(*Rule)(nil),                     // 29: abide.workspace.v1.Rule
+	(*Scope)(nil),                    // 30: abide.workspace.v1.Scope
+	(*NewScopeRequest)(nil),          // 31: abide.workspace.v1.NewScopeRequest
+	(*NewScopeResponse)(nil),         // 32: abide.workspace.v1.NewScopeResponse
+	(*Finding)(nil),                  // 33: abide.workspace.v1.Finding
+	(*Refusal)(nil),                  // 34: abide.workspace.v1.Refusal
+	(*JudgeRequest)(nil),             // 35: abide.workspace.v1.JudgeRequest
+	(*JudgeResponse)(nil),            // 36: abide.workspace.v1.JudgeResponse
+	(*ShowRequest)(nil),              // 37: abide.workspace.v1.ShowRequest
+	(*ShowResponse)(nil),             // 38: abide.workspace.v1.ShowResponse
+	(*ApplyRequest)(nil),             // 39: abide.workspace.v1.ApplyRequest
+	(*ApplyResponse)(nil),            // 40: abide.workspace.v1.ApplyResponse
+	(*SearchRoot)(nil),               // 41: abide.workspace.v1.SearchRoot
+	(*SearchLimits)(nil),             // 42: abide.workspace.v1.SearchLimits
+	(*GrepRequest)(nil),              // 43: abide.workspace.v1.GrepRequest
+	(*GlobRequest)(nil),              // 44: abide.workspace.v1.GlobRequest
+	(*SearchResponse)(nil),           // 45: abide.workspace.v1.SearchResponse
+	(*Spec)(nil),                     // 46: abide.workspace.v1.Spec
+	(*Environment)(nil),              // 47: abide.workspace.v1.Environment
+	(*Size)(nil),                     // 48: abide.workspace.v1.Size
+	(*Limits)(nil),                   // 49: abide.workspace.v1.Limits
+	(*Process)(nil),                  // 50: abide.workspace.v1.Process
+	(*StartRequest)(nil),             // 51: abide.workspace.v1.StartRequest
+	(*StartResponse)(nil),            // 52: abide.workspace.v1.StartResponse
+	(*Handle)(nil),                   // 53: abide.workspace.v1.Handle
+	(*FindRequest)(nil),              // 54: abide.workspace.v1.FindRequest
+	(*FindResponse)(nil),             // 55: abide.workspace.v1.FindResponse
+	(*GetRequest)(nil),               // 56: abide.workspace.v1.GetRequest
+	(*GetResponse)(nil),              // 57: abide.workspace.v1.GetResponse
+	(*ListRequest)(nil),              // 58: abide.workspace.v1.ListRequest
+	(*ListResponse)(nil),             // 59: abide.workspace.v1.ListResponse
+	(*WaitRequest)(nil),              // 60: abide.workspace.v1.WaitRequest
+	(*WaitResponse)(nil),             // 61: abide.workspace.v1.WaitResponse
+	(*OutputRequest)(nil),            // 62: abide.workspace.v1.OutputRequest
+	(*OutputResponse)(nil),           // 63: abide.workspace.v1.OutputResponse
+	(*ViewRequest)(nil),              // 64: abide.workspace.v1.ViewRequest
+	(*ViewResponse)(nil),             // 65: abide.workspace.v1.ViewResponse
+	(*ExecRequest)(nil),              // 66: abide.workspace.v1.ExecRequest
+	(*ExecResponse)(nil),             // 67: abide.workspace.v1.ExecResponse
+	(*Input)(nil),                    // 68: abide.workspace.v1.Input
+	(*StdinRequest)(nil),             // 69: abide.workspace.v1.StdinRequest
+	(*StdinResponse)(nil),            // 70: abide.workspace.v1.StdinResponse
+	(*ResizeRequest)(nil),            // 71: abide.workspace.v1.ResizeRequest
+	(*ResizeResponse)(nil),           // 72: abide.workspace.v1.ResizeResponse
+	(*SignalRequest)(nil),            // 73: abide.workspace.v1.SignalRequest
+	(*SignalResponse)(nil),           // 74: abide.workspace.v1.SignalResponse
+	(*StopRequest)(nil),              // 75: abide.workspace.v1.StopRequest
+	(*StopResponse)(nil),             // 76: abide.workspace.v1.StopResponse
+	(*MarkSeenRequest)(nil),          // 77: abide.workspace.v1.MarkSeenRequest
+	(*MarkSeenResponse)(nil),         // 78: abide.workspace.v1.MarkSeenResponse
+	(*NotStarted)(nil),               // 79: abide.workspace.v1.NotStarted
+	(*CapReached)(nil),               // 80: abide.workspace.v1.CapReached
+	(*CollectRequest)(nil),           // 81: abide.workspace.v1.CollectRequest
+	(*CollectResponse)(nil),          // 82: abide.workspace.v1.CollectResponse
+	(*CountRequest)(nil),             // 83: abide.workspace.v1.CountRequest
+	(*CountResponse)(nil),            // 84: abide.workspace.v1.CountResponse
+	(*FoldersRequest)(nil),           // 85: abide.workspace.v1.FoldersRequest
+	(*FoldersResponse)(nil),          // 86: abide.workspace.v1.FoldersResponse
+	(*FileState)(nil),                // 87: abide.workspace.v1.FileState
+	(*SurveyRequest)(nil),            // 88: abide.workspace.v1.SurveyRequest
+	(*SurveyResponse)(nil),           // 89: abide.workspace.v1.SurveyResponse
+	(*RestoreRequest)(nil),           // 90: abide.workspace.v1.RestoreRequest
+	(*RestoreResponse)(nil),          // 91: abide.workspace.v1.RestoreResponse
+	(*LookRequest)(nil),              // 92: abide.workspace.v1.LookRequest
+	(*LookResponse)(nil),             // 93: abide.workspace.v1.LookResponse
+	(*ChangesRequest)(nil),           // 94: abide.workspace.v1.ChangesRequest
+	(*ChangesResponse)(nil),          // 95: abide.workspace.v1.ChangesResponse
+	(*WriteRawRequest_Begin)(nil),    // 96: abide.workspace.v1.WriteRawRequest.Begin
+	(*WriteRawRequest_Commit)(nil),   // 97: abide.workspace.v1.WriteRawRequest.Commit
+	(*Scope_Allowance)(nil),          // 98: abide.workspace.v1.Scope.Allowance
+	(*Scope_Denial)(nil),             // 99: abide.workspace.v1.Scope.Denial
+	(*JudgeRequest_Question)(nil),    // 100: abide.workspace.v1.JudgeRequest.Question
+	(*JudgeResponse_Judgement)(nil),  // 101: abide.workspace.v1.JudgeResponse.Judgement
+	(*SearchResponse_Group)(nil),     // 102: abide.workspace.v1.SearchResponse.Group
+	(*SearchResponse_Item)(nil),      // 103: abide.workspace.v1.SearchResponse.Item
+	(*Process_Exit)(nil),             // 104: abide.workspace.v1.Process.Exit
+	(*Process_Counts)(nil),           // 105: abide.workspace.v1.Process.Counts
+	(*OutputResponse_Run)(nil),       // 106: abide.workspace.v1.OutputResponse.Run
+	(*ViewResponse_Truncation)(nil),  // 107: abide.workspace.v1.ViewResponse.Truncation
+	(*ExecRequest_Attach)(nil),       // 108: abide.workspace.v1.ExecRequest.Attach
+	(*ExecResponse_Begun)(nil),       // 109: abide.workspace.v1.ExecResponse.Begun
+	(*ExecResponse_Output)(nil),      // 110: abide.workspace.v1.ExecResponse.Output
+	(*CollectRequest_Selection)(nil), // 111: abide.workspace.v1.CollectRequest.Selection
+	(*CollectResponse_Files)(nil),    // 112: abide.workspace.v1.CollectResponse.Files
+	(*CollectResponse_File)(nil),     // 113: abide.workspace.v1.CollectResponse.File
+	(*FileState_Mark)(nil),           // 114: abide.workspace.v1.FileState.Mark
+	(*SurveyRequest_Known)(nil),      // 115: abide.workspace.v1.SurveyRequest.Known
+	(*SurveyResponse_Target)(nil),    // 116: abide.workspace.v1.SurveyResponse.Target
+	(*SurveyResponse_State)(nil),     // 117: abide.workspace.v1.SurveyResponse.State
+	(*LookRequest_Question)(nil),     // 118: abide.workspace.v1.LookRequest.Question
+	(*LookResponse_Answer)(nil),      // 119: abide.workspace.v1.LookResponse.Answer
+	(*ChangesResponse_File)(nil),     // 120: abide.workspace.v1.ChangesResponse.File
+	(*timestamppb.Timestamp)(nil),    // 121: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 122: google.protobuf.Duration
 }
 var file_workspace_proto_depIdxs = []int32{
-	116, // 0: abide.workspace.v1.DescribeResponse.time:type_name -> google.protobuf.Timestamp
+	121, // 0: abide.workspace.v1.DescribeResponse.time:type_name -> google.protobuf.Timestamp
 	2,   // 1: abide.workspace.v1.FileInfo.kind:type_name -> abide.workspace.v1.FileInfo.Kind
-	116, // 2: abide.workspace.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
-	6,   // 3: abide.workspace.v1.StatRequest.path:type_name -> abide.workspace.v1.Path
-	7,   // 4: abide.workspace.v1.StatResponse.info:type_name -> abide.workspace.v1.FileInfo
-	6,   // 5: abide.workspace.v1.ListDirRequest.path:type_name -> abide.workspace.v1.Path
-	7,   // 6: abide.workspace.v1.ListDirResponse.entries:type_name -> abide.workspace.v1.FileInfo
-	6,   // 7: abide.workspace.v1.ReadFileRequest.path:type_name -> abide.workspace.v1.Path
-	6,   // 8: abide.workspace.v1.WriteFileRequest.path:type_name -> abide.workspace.v1.Path
-	14,  // 9: abide.workspace.v1.WriteFileRequest.options:type_name -> abide.workspace.v1.WriteOptions
-	6,   // 10: abide.workspace.v1.MkdirRequest.path:type_name -> abide.workspace.v1.Path
-	6,   // 11: abide.workspace.v1.RenameRequest.from:type_name -> abide.workspace.v1.Path
-	6,   // 12: abide.workspace.v1.RenameRequest.to:type_name -> abide.workspace.v1.Path
-	6,   // 13: abide.workspace.v1.DeleteRequest.path:type_name -> abide.workspace.v1.Path
-	6,   // 14: abide.workspace.v1.ReadRawRequest.path:type_name -> abide.workspace.v1.Path
-	93,  // 15: abide.workspace.v1.WriteRawRequest.begin:type_name -> abide.workspace.v1.WriteRawRequest.Begin
-	94,  // 16: abide.workspace.v1.WriteRawRequest.commit:type_name -> abide.workspace.v1.WriteRawRequest.Commit
-	33,  // 17: abide.workspace.v1.Reason.refusal:type_name -> abide.workspace.v1.Refusal
-	95,  // 18: abide.workspace.v1.Scope.allow:type_name -> abide.workspace.v1.Scope.Allowance
-	96,  // 19: abide.workspace.v1.Scope.deny:type_name -> abide.workspace.v1.Scope.Denial
-	28,  // 20: abide.workspace.v1.NewScopeRequest.allow:type_name -> abide.workspace.v1.Rule
-	28,  // 21: abide.workspace.v1.NewScopeRequest.deny:type_name -> abide.workspace.v1.Rule
-	29,  // 22: abide.workspace.v1.NewScopeResponse.scope:type_name -> abide.workspace.v1.Scope
+	121, // 2: abide.workspace.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	7,   // 3: abide.workspace.v1.StatRequest.path:type_name -> abide.workspace.v1.Path
+	8,   // 4: abide.workspace.v1.StatResponse.info:type_name -> abide.workspace.v1.FileInfo
+	7,   // 5: abide.workspace.v1.ListDirRequest.path:type_name -> abide.workspace.v1.Path
+	8,   // 6: abide.workspace.v1.ListDirResponse.entries:type_name -> abide.workspace.v1.FileInfo
+	7,   // 7: abide.workspace.v1.ReadFileRequest.path:type_name -> abide.workspace.v1.Path
+	7,   // 8: abide.workspace.v1.WriteFileRequest.path:type_name -> abide.workspace.v1.Path
+	15,  // 9: abide.workspace.v1.WriteFileRequest.options:type_name -> abide.workspace.v1.WriteOptions
+	7,   // 10: abide.workspace.v1.MkdirRequest.path:type_name -> abide.workspace.v1.Path
+	7,   // 11: abide.workspace.v1.RenameRequest.from:type_name -> abide.workspace.v1.Path
+	7,   // 12: abide.workspace.v1.RenameRequest.to:type_name -> abide.workspace.v1.Path
+	7,   // 13: abide.workspace.v1.DeleteRequest.path:type_name -> abide.workspace.v1.Path
+	7,   // 14: abide.workspace.v1.ReadRawRequest.path:type_name -> abide.workspace.v1.Path
+	96,  // 15: abide.workspace.v1.WriteRawRequest.begin:type_name -> abide.workspace.v1.WriteRawRequest.Begin
+	97,  // 16: abide.workspace.v1.WriteRawRequest.commit:type_name -> abide.workspace.v1.WriteRawRequest.Commit
+	34,  // 17: abide.workspace.v1.Reason.refusal:type_name -> abide.workspace.v1.Refusal
+	98,  // 18: abide.workspace.v1.Scope.allow:type_name -> abide.workspace.v1.Scope.Allowance
+	99,  // 19: abide.workspace.v1.Scope.deny:type_name -> abide.workspace.v1.Scope.Denial
+	29,  // 20: abide.workspace.v1.NewScopeRequest.allow:type_name -> abide.workspace.v1.Rule
+	29,  // 21: abide.workspace.v1.NewScopeRequest.deny:type_name -> abide.workspace.v1.Rule
+	30,  // 22: abide.workspace.v1.NewScopeResponse.scope:type_name -> abide.workspace.v1.Scope
 	0,   // 23: abide.workspace.v1.Finding.verdict:type_name -> abide.workspace.v1.Verdict
-	32,  // 24: abide.workspace.v1.Refusal.finding:type_name -> abide.workspace.v1.Finding
-	29,  // 25: abide.workspace.v1.JudgeRequest.scope:type_name -> abide.workspace.v1.Scope
-	97,  // 26: abide.workspace.v1.JudgeRequest.questions:type_name -> abide.workspace.v1.JudgeRequest.Question
-	98,  // 27: abide.workspace.v1.JudgeResponse.judgements:type_name -> abide.workspace.v1.JudgeResponse.Judgement
-	29,  // 28: abide.workspace.v1.ShowRequest.scope:type_name -> abide.workspace.v1.Scope
-	29,  // 29: abide.workspace.v1.ApplyRequest.scope:type_name -> abide.workspace.v1.Scope
-	29,  // 30: abide.workspace.v1.GrepRequest.scope:type_name -> abide.workspace.v1.Scope
-	40,  // 31: abide.workspace.v1.GrepRequest.roots:type_name -> abide.workspace.v1.SearchRoot
+	33,  // 24: abide.workspace.v1.Refusal.finding:type_name -> abide.workspace.v1.Finding
+	30,  // 25: abide.workspace.v1.JudgeRequest.scope:type_name -> abide.workspace.v1.Scope
+	100, // 26: abide.workspace.v1.JudgeRequest.questions:type_name -> abide.workspace.v1.JudgeRequest.Question
+	101, // 27: abide.workspace.v1.JudgeResponse.judgements:type_name -> abide.workspace.v1.JudgeResponse.Judgement
+	30,  // 28: abide.workspace.v1.ShowRequest.scope:type_name -> abide.workspace.v1.Scope
+	30,  // 29: abide.workspace.v1.ApplyRequest.scope:type_name -> abide.workspace.v1.Scope
+	30,  // 30: abide.workspace.v1.GrepRequest.scope:type_name -> abide.workspace.v1.Scope
+	41,  // 31: abide.workspace.v1.GrepRequest.roots:type_name -> abide.workspace.v1.SearchRoot
 	3,   // 32: abide.workspace.v1.GrepRequest.mode:type_name -> abide.workspace.v1.GrepRequest.Mode
-	41,  // 33: abide.workspace.v1.GrepRequest.limits:type_name -> abide.workspace.v1.SearchLimits
-	29,  // 34: abide.workspace.v1.GlobRequest.scope:type_name -> abide.workspace.v1.Scope
-	40,  // 35: abide.workspace.v1.GlobRequest.roots:type_name -> abide.workspace.v1.SearchRoot
-	41,  // 36: abide.workspace.v1.GlobRequest.limits:type_name -> abide.workspace.v1.SearchLimits
-	99,  // 37: abide.workspace.v1.SearchResponse.groups:type_name -> abide.workspace.v1.SearchResponse.Group
-	46,  // 38: abide.workspace.v1.Spec.environment:type_name -> abide.workspace.v1.Environment
-	47,  // 39: abide.workspace.v1.Spec.terminal:type_name -> abide.workspace.v1.Size
-	48,  // 40: abide.workspace.v1.Spec.limits:type_name -> abide.workspace.v1.Limits
-	117, // 41: abide.workspace.v1.Limits.time:type_name -> google.protobuf.Duration
-	116, // 42: abide.workspace.v1.Process.created:type_name -> google.protobuf.Timestamp
-	116, // 43: abide.workspace.v1.Process.started:type_name -> google.protobuf.Timestamp
-	116, // 44: abide.workspace.v1.Process.ended:type_name -> google.protobuf.Timestamp
-	101, // 45: abide.workspace.v1.Process.exit:type_name -> abide.workspace.v1.Process.Exit
-	102, // 46: abide.workspace.v1.Process.output:type_name -> abide.workspace.v1.Process.Counts
-	45,  // 47: abide.workspace.v1.StartRequest.spec:type_name -> abide.workspace.v1.Spec
-	49,  // 48: abide.workspace.v1.StartResponse.process:type_name -> abide.workspace.v1.Process
-	49,  // 49: abide.workspace.v1.FindResponse.process:type_name -> abide.workspace.v1.Process
-	52,  // 50: abide.workspace.v1.GetRequest.handle:type_name -> abide.workspace.v1.Handle
-	49,  // 51: abide.workspace.v1.GetResponse.process:type_name -> abide.workspace.v1.Process
-	49,  // 52: abide.workspace.v1.ListResponse.processes:type_name -> abide.workspace.v1.Process
-	52,  // 53: abide.workspace.v1.WaitRequest.handle:type_name -> abide.workspace.v1.Handle
-	49,  // 54: abide.workspace.v1.WaitResponse.process:type_name -> abide.workspace.v1.Process
-	52,  // 55: abide.workspace.v1.OutputRequest.handle:type_name -> abide.workspace.v1.Handle
+	42,  // 33: abide.workspace.v1.GrepRequest.limits:type_name -> abide.workspace.v1.SearchLimits
+	30,  // 34: abide.workspace.v1.GlobRequest.scope:type_name -> abide.workspace.v1.Scope
+	41,  // 35: abide.workspace.v1.GlobRequest.roots:type_name -> abide.workspace.v1.SearchRoot
+	42,  // 36: abide.workspace.v1.GlobRequest.limits:type_name -> abide.workspace.v1.SearchLimits
+	102, // 37: abide.workspace.v1.SearchResponse.groups:type_name -> abide.workspace.v1.SearchResponse.Group
+	47,  // 38: abide.workspace.v1.Spec.environment:type_name -> abide.workspace.v1.Environment
+	48,  // 39: abide.workspace.v1.Spec.terminal:type_name -> abide.workspace.v1.Size
+	49,  // 40: abide.workspace.v1.Spec.limits:type_name -> abide.workspace.v1.Limits
+	122, // 41: abide.workspace.v1.Limits.time:type_name -> google.protobuf.Duration
+	121, // 42: abide.workspace.v1.Process.created:type_name -> google.protobuf.Timestamp
+	121, // 43: abide.workspace.v1.Process.started:type_name -> google.protobuf.Timestamp
+	121, // 44: abide.workspace.v1.Process.ended:type_name -> google.protobuf.Timestamp
+	104, // 45: abide.workspace.v1.Process.exit:type_name -> abide.workspace.v1.Process.Exit
+	105, // 46: abide.workspace.v1.Process.output:type_name -> abide.workspace.v1.Process.Counts
+	46,  // 47: abide.workspace.v1.StartRequest.spec:type_name -> abide.workspace.v1.Spec
+	50,  // 48: abide.workspace.v1.StartResponse.process:type_name -> abide.workspace.v1.Process
+	50,  // 49: abide.workspace.v1.FindResponse.process:type_name -> abide.workspace.v1.Process
+	53,  // 50: abide.workspace.v1.GetRequest.handle:type_name -> abide.workspace.v1.Handle
+	50,  // 51: abide.workspace.v1.GetResponse.process:type_name -> abide.workspace.v1.Process
+	50,  // 52: abide.workspace.v1.ListResponse.processes:type_name -> abide.workspace.v1.Process
+	53,  // 53: abide.workspace.v1.WaitRequest.handle:type_name -> abide.workspace.v1.Handle
+	50,  // 54: abide.workspace.v1.WaitResponse.process:type_name -> abide.workspace.v1.Process
+	53,  // 55: abide.workspace.v1.OutputRequest.handle:type_name -> abide.workspace.v1.Handle
 	1,   // 56: abide.workspace.v1.OutputRequest.stream:type_name -> abide.workspace.v1.Stream
-	103, // 57: abide.workspace.v1.OutputResponse.runs:type_name -> abide.workspace.v1.OutputResponse.Run
-	52,  // 58: abide.workspace.v1.ViewRequest.handle:type_name -> abide.workspace.v1.Handle
+	106, // 57: abide.workspace.v1.OutputResponse.runs:type_name -> abide.workspace.v1.OutputResponse.Run
+	53,  // 58: abide.workspace.v1.ViewRequest.handle:type_name -> abide.workspace.v1.Handle
 	1,   // 59: abide.workspace.v1.ViewRequest.stream:type_name -> abide.workspace.v1.Stream
-	104, // 60: abide.workspace.v1.ViewResponse.truncation:type_name -> abide.workspace.v1.ViewResponse.Truncation
-	45,  // 61: abide.workspace.v1.ExecRequest.start:type_name -> abide.workspace.v1.Spec
-	105, // 62: abide.workspace.v1.ExecRequest.attach:type_name -> abide.workspace.v1.ExecRequest.Attach
-	67,  // 63: abide.workspace.v1.ExecRequest.stdin:type_name -> abide.workspace.v1.Input
-	47,  // 64: abide.workspace.v1.ExecRequest.resize:type_name -> abide.workspace.v1.Size
-	106, // 65: abide.workspace.v1.ExecResponse.begun:type_name -> abide.workspace.v1.ExecResponse.Begun
-	107, // 66: abide.workspace.v1.ExecResponse.output:type_name -> abide.workspace.v1.ExecResponse.Output
-	49,  // 67: abide.workspace.v1.ExecResponse.exit:type_name -> abide.workspace.v1.Process
-	52,  // 68: abide.workspace.v1.StdinRequest.handle:type_name -> abide.workspace.v1.Handle
-	67,  // 69: abide.workspace.v1.StdinRequest.input:type_name -> abide.workspace.v1.Input
-	52,  // 70: abide.workspace.v1.ResizeRequest.handle:type_name -> abide.workspace.v1.Handle
-	47,  // 71: abide.workspace.v1.ResizeRequest.size:type_name -> abide.workspace.v1.Size
-	52,  // 72: abide.workspace.v1.SignalRequest.handle:type_name -> abide.workspace.v1.Handle
-	52,  // 73: abide.workspace.v1.StopRequest.handle:type_name -> abide.workspace.v1.Handle
-	49,  // 74: abide.workspace.v1.StopResponse.process:type_name -> abide.workspace.v1.Process
-	52,  // 75: abide.workspace.v1.MarkSeenRequest.handle:type_name -> abide.workspace.v1.Handle
-	108, // 76: abide.workspace.v1.CollectRequest.selections:type_name -> abide.workspace.v1.CollectRequest.Selection
-	109, // 77: abide.workspace.v1.CollectResponse.selections:type_name -> abide.workspace.v1.CollectResponse.Files
-	111, // 78: abide.workspace.v1.FileState.marks:type_name -> abide.workspace.v1.FileState.Mark
-	112, // 79: abide.workspace.v1.SurveyRequest.known:type_name -> abide.workspace.v1.SurveyRequest.Known
-	116, // 80: abide.workspace.v1.SurveyRequest.since:type_name -> google.protobuf.Timestamp
-	113, // 81: abide.workspace.v1.SurveyResponse.targets:type_name -> abide.workspace.v1.SurveyResponse.Target
-	114, // 82: abide.workspace.v1.SurveyResponse.states:type_name -> abide.workspace.v1.SurveyResponse.State
-	116, // 83: abide.workspace.v1.SurveyResponse.taken:type_name -> google.protobuf.Timestamp
-	86,  // 84: abide.workspace.v1.RestoreRequest.now:type_name -> abide.workspace.v1.FileState
-	86,  // 85: abide.workspace.v1.RestoreRequest.want:type_name -> abide.workspace.v1.FileState
-	115, // 86: abide.workspace.v1.ChangesResponse.files:type_name -> abide.workspace.v1.ChangesResponse.File
-	6,   // 87: abide.workspace.v1.WriteRawRequest.Begin.path:type_name -> abide.workspace.v1.Path
-	14,  // 88: abide.workspace.v1.WriteRawRequest.Begin.options:type_name -> abide.workspace.v1.WriteOptions
-	32,  // 89: abide.workspace.v1.JudgeResponse.Judgement.finding:type_name -> abide.workspace.v1.Finding
-	2,   // 90: abide.workspace.v1.JudgeResponse.Judgement.kind:type_name -> abide.workspace.v1.FileInfo.Kind
-	27,  // 91: abide.workspace.v1.JudgeResponse.Judgement.problem:type_name -> abide.workspace.v1.Reason
-	100, // 92: abide.workspace.v1.SearchResponse.Group.items:type_name -> abide.workspace.v1.SearchResponse.Item
-	1,   // 93: abide.workspace.v1.OutputResponse.Run.stream:type_name -> abide.workspace.v1.Stream
-	116, // 94: abide.workspace.v1.OutputResponse.Run.time:type_name -> google.protobuf.Timestamp
-	52,  // 95: abide.workspace.v1.ExecRequest.Attach.handle:type_name -> abide.workspace.v1.Handle
-	49,  // 96: abide.workspace.v1.ExecResponse.Begun.process:type_name -> abide.workspace.v1.Process
-	1,   // 97: abide.workspace.v1.ExecResponse.Output.stream:type_name -> abide.workspace.v1.Stream
-	110, // 98: abide.workspace.v1.CollectResponse.Files.files:type_name -> abide.workspace.v1.CollectResponse.File
-	27,  // 99: abide.workspace.v1.CollectResponse.File.problem:type_name -> abide.workspace.v1.Reason
-	111, // 100: abide.workspace.v1.SurveyRequest.Known.marks:type_name -> abide.workspace.v1.FileState.Mark
-	86,  // 101: abide.workspace.v1.SurveyResponse.State.state:type_name -> abide.workspace.v1.FileState
-	4,   // 102: abide.workspace.v1.WorkspaceService.Describe:input_type -> abide.workspace.v1.DescribeRequest
-	8,   // 103: abide.workspace.v1.WorkspaceService.Stat:input_type -> abide.workspace.v1.StatRequest
-	10,  // 104: abide.workspace.v1.WorkspaceService.ListDir:input_type -> abide.workspace.v1.ListDirRequest
-	12,  // 105: abide.workspace.v1.WorkspaceService.ReadFile:input_type -> abide.workspace.v1.ReadFileRequest
-	15,  // 106: abide.workspace.v1.WorkspaceService.WriteFile:input_type -> abide.workspace.v1.WriteFileRequest
-	17,  // 107: abide.workspace.v1.WorkspaceService.Mkdir:input_type -> abide.workspace.v1.MkdirRequest
-	19,  // 108: abide.workspace.v1.WorkspaceService.Rename:input_type -> abide.workspace.v1.RenameRequest
-	21,  // 109: abide.workspace.v1.WorkspaceService.Delete:input_type -> abide.workspace.v1.DeleteRequest
-	23,  // 110: abide.workspace.v1.WorkspaceService.ReadRaw:input_type -> abide.workspace.v1.ReadRawRequest
-	25,  // 111: abide.workspace.v1.WorkspaceService.WriteRaw:input_type -> abide.workspace.v1.WriteRawRequest
-	30,  // 112: abide.workspace.v1.WorkspaceService.NewScope:input_type -> abide.workspace.v1.NewScopeRequest
-	34,  // 113: abide.workspace.v1.WorkspaceService.Judge:input_type -> abide.workspace.v1.JudgeRequest
-	36,  // 114: abide.workspace.v1.WorkspaceService.Show:input_type -> abide.workspace.v1.ShowRequest
-	38,  // 115: abide.workspace.v1.WorkspaceService.Apply:input_type -> abide.workspace.v1.ApplyRequest
-	42,  // 116: abide.workspace.v1.WorkspaceService.Grep:input_type -> abide.workspace.v1.GrepRequest
-	43,  // 117: abide.workspace.v1.WorkspaceService.Glob:input_type -> abide.workspace.v1.GlobRequest
-	50,  // 118: abide.workspace.v1.WorkspaceService.Start:input_type -> abide.workspace.v1.StartRequest
-	65,  // 119: abide.workspace.v1.WorkspaceService.Exec:input_type -> abide.workspace.v1.ExecRequest
-	53,  // 120: abide.workspace.v1.WorkspaceService.Find:input_type -> abide.workspace.v1.FindRequest
-	55,  // 121: abide.workspace.v1.WorkspaceService.Get:input_type -> abide.workspace.v1.GetRequest
-	57,  // 122: abide.workspace.v1.WorkspaceService.List:input_type -> abide.workspace.v1.ListRequest
-	59,  // 123: abide.workspace.v1.WorkspaceService.Wait:input_type -> abide.workspace.v1.WaitRequest
-	61,  // 124: abide.workspace.v1.WorkspaceService.Output:input_type -> abide.workspace.v1.OutputRequest
-	63,  // 125: abide.workspace.v1.WorkspaceService.View:input_type -> abide.workspace.v1.ViewRequest
-	68,  // 126: abide.workspace.v1.WorkspaceService.Stdin:input_type -> abide.workspace.v1.StdinRequest
-	70,  // 127: abide.workspace.v1.WorkspaceService.Resize:input_type -> abide.workspace.v1.ResizeRequest
-	72,  // 128: abide.workspace.v1.WorkspaceService.Signal:input_type -> abide.workspace.v1.SignalRequest
-	74,  // 129: abide.workspace.v1.WorkspaceService.Stop:input_type -> abide.workspace.v1.StopRequest
-	76,  // 130: abide.workspace.v1.WorkspaceService.MarkSeen:input_type -> abide.workspace.v1.MarkSeenRequest
-	80,  // 131: abide.workspace.v1.WorkspaceService.Collect:input_type -> abide.workspace.v1.CollectRequest
-	82,  // 132: abide.workspace.v1.WorkspaceService.Count:input_type -> abide.workspace.v1.CountRequest
-	84,  // 133: abide.workspace.v1.WorkspaceService.Folders:input_type -> abide.workspace.v1.FoldersRequest
-	87,  // 134: abide.workspace.v1.WorkspaceService.Survey:input_type -> abide.workspace.v1.SurveyRequest
-	89,  // 135: abide.workspace.v1.WorkspaceService.Restore:input_type -> abide.workspace.v1.RestoreRequest
-	36,  // 136: abide.workspace.v1.WorkspaceService.ShowLarge:input_type -> abide.workspace.v1.ShowRequest
-	91,  // 137: abide.workspace.v1.WorkspaceService.Changes:input_type -> abide.workspace.v1.ChangesRequest
-	5,   // 138: abide.workspace.v1.WorkspaceService.Describe:output_type -> abide.workspace.v1.DescribeResponse
-	9,   // 139: abide.workspace.v1.WorkspaceService.Stat:output_type -> abide.workspace.v1.StatResponse
-	11,  // 140: abide.workspace.v1.WorkspaceService.ListDir:output_type -> abide.workspace.v1.ListDirResponse
-	13,  // 141: abide.workspace.v1.WorkspaceService.ReadFile:output_type -> abide.workspace.v1.ReadFileResponse
-	16,  // 142: abide.workspace.v1.WorkspaceService.WriteFile:output_type -> abide.workspace.v1.WriteFileResponse
-	18,  // 143: abide.workspace.v1.WorkspaceService.Mkdir:output_type -> abide.workspace.v1.MkdirResponse
-	20,  // 144: abide.workspace.v1.WorkspaceService.Rename:output_type -> abide.workspace.v1.RenameResponse
-	22,  // 145: abide.workspace.v1.WorkspaceService.Delete:output_type -> abide.workspace.v1.DeleteResponse
-	24,  // 146: abide.workspace.v1.WorkspaceService.ReadRaw:output_type -> abide.workspace.v1.ReadRawResponse
-	26,  // 147: abide.workspace.v1.WorkspaceService.WriteRaw:output_type -> abide.workspace.v1.WriteRawResponse
-	31,  // 148: abide.workspace.v1.WorkspaceService.NewScope:output_type -> abide.workspace.v1.NewScopeResponse
-	35,  // 149: abide.workspace.v1.WorkspaceService.Judge:output_type -> abide.workspace.v1.JudgeResponse
-	37,  // 150: abide.workspace.v1.WorkspaceService.Show:output_type -> abide.workspace.v1.ShowResponse
-	39,  // 151: abide.workspace.v1.WorkspaceService.Apply:output_type -> abide.workspace.v1.ApplyResponse
-	44,  // 152: abide.workspace.v1.WorkspaceService.Grep:output_type -> abide.workspace.v1.SearchResponse
-	44,  // 153: abide.workspace.v1.WorkspaceService.Glob:output_type -> abide.workspace.v1.SearchResponse
-	51,  // 154: abide.workspace.v1.WorkspaceService.Start:output_type -> abide.workspace.v1.StartResponse
-	66,  // 155: abide.workspace.v1.WorkspaceService.Exec:output_type -> abide.workspace.v1.ExecResponse
-	54,  // 156: abide.workspace.v1.WorkspaceService.Find:output_type -> abide.workspace.v1.FindResponse
-	56,  // 157: abide.workspace.v1.WorkspaceService.Get:output_type -> abide.workspace.v1.GetResponse
-	58,  // 158: abide.workspace.v1.WorkspaceService.List:output_type -> abide.workspace.v1.ListResponse
-	60,  // 159: abide.workspace.v1.WorkspaceService.Wait:output_type -> abide.workspace.v1.WaitResponse
-	62,  // 160: abide.workspace.v1.WorkspaceService.Output:output_type -> abide.workspace.v1.OutputResponse
-	64,  // 161: abide.workspace.v1.WorkspaceService.View:output_type -> abide.workspace.v1.ViewResponse
-	69,  // 162: abide.workspace.v1.WorkspaceService.Stdin:output_type -> abide.workspace.v1.StdinResponse
-	71,  // 163: abide.workspace.v1.WorkspaceService.Resize:output_type -> abide.workspace.v1.ResizeResponse
-	73,  // 164: abide.workspace.v1.WorkspaceService.Signal:output_type -> abide.workspace.v1.SignalResponse
-	75,  // 165: abide.workspace.v1.WorkspaceService.Stop:output_type -> abide.workspace.v1.StopResponse
-	77,  // 166: abide.workspace.v1.WorkspaceService.MarkSeen:output_type -> abide.workspace.v1.MarkSeenResponse
-	81,  // 167: abide.workspace.v1.WorkspaceService.Collect:output_type -> abide.workspace.v1.CollectResponse
-	83,  // 168: abide.workspace.v1.WorkspaceService.Count:output_type -> abide.workspace.v1.CountResponse
-	85,  // 169: abide.workspace.v1.WorkspaceService.Folders:output_type -> abide.workspace.v1.FoldersResponse
-	88,  // 170: abide.workspace.v1.WorkspaceService.Survey:output_type -> abide.workspace.v1.SurveyResponse
-	90,  // 171: abide.workspace.v1.WorkspaceService.Restore:output_type -> abide.workspace.v1.RestoreResponse
-	37,  // 172: abide.workspace.v1.WorkspaceService.ShowLarge:output_type -> abide.workspace.v1.ShowResponse
-	92,  // 173: abide.workspace.v1.WorkspaceService.Changes:output_type -> abide.workspace.v1.ChangesResponse
-	138, // [138:174] is the sub-list for method output_type
-	102, // [102:138] is the sub-list for method input_type
-	102, // [102:102] is the sub-list for extension type_name
-	102, // [102:102] is the sub-list for extension extendee
-	0,   // [0:102] is the sub-list for field type_name
+	107, // 60: abide.workspace.v1.ViewResponse.truncation:type_name -> abide.workspace.v1.ViewResponse.Truncation
+	46,  // 61: abide.workspace.v1.ExecRequest.start:type_name -> abide.workspace.v1.Spec
+	108, // 62: abide.workspace.v1.ExecRequest.attach:type_name -> abide.workspace.v1.ExecRequest.Attach
+	68,  // 63: abide.workspace.v1.ExecRequest.stdin:type_name -> abide.workspace.v1.Input
+	48,  // 64: abide.workspace.v1.ExecRequest.resize:type_name -> abide.workspace.v1.Size
+	109, // 65: abide.workspace.v1.ExecResponse.begun:type_name -> abide.workspace.v1.ExecResponse.Begun
+	110, // 66: abide.workspace.v1.ExecResponse.output:type_name -> abide.workspace.v1.ExecResponse.Output
+	50,  // 67: abide.workspace.v1.ExecResponse.exit:type_name -> abide.workspace.v1.Process
+	53,  // 68: abide.workspace.v1.StdinRequest.handle:type_name -> abide.workspace.v1.Handle
+	68,  // 69: abide.workspace.v1.StdinRequest.input:type_name -> abide.workspace.v1.Input
+	53,  // 70: abide.workspace.v1.ResizeRequest.handle:type_name -> abide.workspace.v1.Handle
+	48,  // 71: abide.workspace.v1.ResizeRequest.size:type_name -> abide.workspace.v1.Size
+	53,  // 72: abide.workspace.v1.SignalRequest.handle:type_name -> abide.workspace.v1.Handle
+	53,  // 73: abide.workspace.v1.StopRequest.handle:type_name -> abide.workspace.v1.Handle
+	50,  // 74: abide.workspace.v1.StopResponse.process:type_name -> abide.workspace.v1.Process
+	53,  // 75: abide.workspace.v1.MarkSeenRequest.handle:type_name -> abide.workspace.v1.Handle
+	111, // 76: abide.workspace.v1.CollectRequest.selections:type_name -> abide.workspace.v1.CollectRequest.Selection
+	112, // 77: abide.workspace.v1.CollectResponse.selections:type_name -> abide.workspace.v1.CollectResponse.Files
+	114, // 78: abide.workspace.v1.FileState.marks:type_name -> abide.workspace.v1.FileState.Mark
+	115, // 79: abide.workspace.v1.SurveyRequest.known:type_name -> abide.workspace.v1.SurveyRequest.Known
+	121, // 80: abide.workspace.v1.SurveyRequest.since:type_name -> google.protobuf.Timestamp
+	116, // 81: abide.workspace.v1.SurveyResponse.targets:type_name -> abide.workspace.v1.SurveyResponse.Target
+	117, // 82: abide.workspace.v1.SurveyResponse.states:type_name -> abide.workspace.v1.SurveyResponse.State
+	121, // 83: abide.workspace.v1.SurveyResponse.taken:type_name -> google.protobuf.Timestamp
+	87,  // 84: abide.workspace.v1.RestoreRequest.now:type_name -> abide.workspace.v1.FileState
+	87,  // 85: abide.workspace.v1.RestoreRequest.want:type_name -> abide.workspace.v1.FileState
+	118, // 86: abide.workspace.v1.LookRequest.questions:type_name -> abide.workspace.v1.LookRequest.Question
+	119, // 87: abide.workspace.v1.LookResponse.answers:type_name -> abide.workspace.v1.LookResponse.Answer
+	120, // 88: abide.workspace.v1.ChangesResponse.files:type_name -> abide.workspace.v1.ChangesResponse.File
+	7,   // 89: abide.workspace.v1.WriteRawRequest.Begin.path:type_name -> abide.workspace.v1.Path
+	15,  // 90: abide.workspace.v1.WriteRawRequest.Begin.options:type_name -> abide.workspace.v1.WriteOptions
+	33,  // 91: abide.workspace.v1.JudgeResponse.Judgement.finding:type_name -> abide.workspace.v1.Finding
+	2,   // 92: abide.workspace.v1.JudgeResponse.Judgement.kind:type_name -> abide.workspace.v1.FileInfo.Kind
+	28,  // 93: abide.workspace.v1.JudgeResponse.Judgement.problem:type_name -> abide.workspace.v1.Reason
+	103, // 94: abide.workspace.v1.SearchResponse.Group.items:type_name -> abide.workspace.v1.SearchResponse.Item
+	1,   // 95: abide.workspace.v1.OutputResponse.Run.stream:type_name -> abide.workspace.v1.Stream
+	121, // 96: abide.workspace.v1.OutputResponse.Run.time:type_name -> google.protobuf.Timestamp
+	53,  // 97: abide.workspace.v1.ExecRequest.Attach.handle:type_name -> abide.workspace.v1.Handle
+	50,  // 98: abide.workspace.v1.ExecResponse.Begun.process:type_name -> abide.workspace.v1.Process
+	1,   // 99: abide.workspace.v1.ExecResponse.Output.stream:type_name -> abide.workspace.v1.Stream
+	113, // 100: abide.workspace.v1.CollectResponse.Files.files:type_name -> abide.workspace.v1.CollectResponse.File
+	28,  // 101: abide.workspace.v1.CollectResponse.File.problem:type_name -> abide.workspace.v1.Reason
+	114, // 102: abide.workspace.v1.SurveyRequest.Known.marks:type_name -> abide.workspace.v1.FileState.Mark
+	87,  // 103: abide.workspace.v1.SurveyResponse.State.state:type_name -> abide.workspace.v1.FileState
+	4,   // 104: abide.workspace.v1.LookRequest.Question.kind:type_name -> abide.workspace.v1.LookRequest.Kind
+	5,   // 105: abide.workspace.v1.WorkspaceService.Describe:input_type -> abide.workspace.v1.DescribeRequest
+	9,   // 106: abide.workspace.v1.WorkspaceService.Stat:input_type -> abide.workspace.v1.StatRequest
+	11,  // 107: abide.workspace.v1.WorkspaceService.ListDir:input_type -> abide.workspace.v1.ListDirRequest
+	13,  // 108: abide.workspace.v1.WorkspaceService.ReadFile:input_type -> abide.workspace.v1.ReadFileRequest
+	16,  // 109: abide.workspace.v1.WorkspaceService.WriteFile:input_type -> abide.workspace.v1.WriteFileRequest
+	18,  // 110: abide.workspace.v1.WorkspaceService.Mkdir:input_type -> abide.workspace.v1.MkdirRequest
+	20,  // 111: abide.workspace.v1.WorkspaceService.Rename:input_type -> abide.workspace.v1.RenameRequest
+	22,  // 112: abide.workspace.v1.WorkspaceService.Delete:input_type -> abide.workspace.v1.DeleteRequest
+	24,  // 113: abide.workspace.v1.WorkspaceService.ReadRaw:input_type -> abide.workspace.v1.ReadRawRequest
+	26,  // 114: abide.workspace.v1.WorkspaceService.WriteRaw:input_type -> abide.workspace.v1.WriteRawRequest
+	31,  // 115: abide.workspace.v1.WorkspaceService.NewScope:input_type -> abide.workspace.v1.NewScopeRequest
+	35,  // 116: abide.workspace.v1.WorkspaceService.Judge:input_type -> abide.workspace.v1.JudgeRequest
+	92,  // 117: abide.workspace.v1.WorkspaceService.Look:input_type -> abide.workspace.v1.LookRequest
+	37,  // 118: abide.workspace.v1.WorkspaceService.Show:input_type -> abide.workspace.v1.ShowRequest
+	39,  // 119: abide.workspace.v1.WorkspaceService.Apply:input_type -> abide.workspace.v1.ApplyRequest
+	43,  // 120: abide.workspace.v1.WorkspaceService.Grep:input_type -> abide.workspace.v1.GrepRequest
+	44,  // 121: abide.workspace.v1.WorkspaceService.Glob:input_type -> abide.workspace.v1.GlobRequest
+	51,  // 122: abide.workspace.v1.WorkspaceService.Start:input_type -> abide.workspace.v1.StartRequest
+	66,  // 123: abide.workspace.v1.WorkspaceService.Exec:input_type -> abide.workspace.v1.ExecRequest
+	54,  // 124: abide.workspace.v1.WorkspaceService.Find:input_type -> abide.workspace.v1.FindRequest
+	56,  // 125: abide.workspace.v1.WorkspaceService.Get:input_type -> abide.workspace.v1.GetRequest
+	58,  // 126: abide.workspace.v1.WorkspaceService.List:input_type -> abide.workspace.v1.ListRequest
+	60,  // 127: abide.workspace.v1.WorkspaceService.Wait:input_type -> abide.workspace.v1.WaitRequest
+	62,  // 128: abide.workspace.v1.WorkspaceService.Output:input_type -> abide.workspace.v1.OutputRequest
+	64,  // 129: abide.workspace.v1.WorkspaceService.View:input_type -> abide.workspace.v1.ViewRequest
+	69,  // 130: abide.workspace.v1.WorkspaceService.Stdin:input_type -> abide.workspace.v1.StdinRequest
+	71,  // 131: abide.workspace.v1.WorkspaceService.Resize:input_type -> abide.workspace.v1.ResizeRequest
+	73,  // 132: abide.workspace.v1.WorkspaceService.Signal:input_type -> abide.workspace.v1.SignalRequest
+	75,  // 133: abide.workspace.v1.WorkspaceService.Stop:input_type -> abide.workspace.v1.StopRequest
+	77,  // 134: abide.workspace.v1.WorkspaceService.MarkSeen:input_type -> abide.workspace.v1.MarkSeenRequest
+	81,  // 135: abide.workspace.v1.WorkspaceService.Collect:input_type -> abide.workspace.v1.CollectRequest
+	83,  // 136: abide.workspace.v1.WorkspaceService.Count:input_type -> abide.workspace.v1.CountRequest
+	85,  // 137: abide.workspace.v1.WorkspaceService.Folders:input_type -> abide.workspace.v1.FoldersRequest
+	88,  // 138: abide.workspace.v1.WorkspaceService.Survey:input_type -> abide.workspace.v1.SurveyRequest
+	90,  // 139: abide.workspace.v1.WorkspaceService.Restore:input_type -> abide.workspace.v1.RestoreRequest
+	37,  // 140: abide.workspace.v1.WorkspaceService.ShowLarge:input_type -> abide.workspace.v1.ShowRequest
+	94,  // 141: abide.workspace.v1.WorkspaceService.Changes:input_type -> abide.workspace.v1.ChangesRequest
+	6,   // 142: abide.workspace.v1.WorkspaceService.Describe:output_type -> abide.workspace.v1.DescribeResponse
+	10,  // 143: abide.workspace.v1.WorkspaceService.Stat:output_type -> abide.workspace.v1.StatResponse
+	12,  // 144: abide.workspace.v1.WorkspaceService.ListDir:output_type -> abide.workspace.v1.ListDirResponse
+	14,  // 145: abide.workspace.v1.WorkspaceService.ReadFile:output_type -> abide.workspace.v1.ReadFileResponse
+	17,  // 146: abide.workspace.v1.WorkspaceService.WriteFile:output_type -> abide.workspace.v1.WriteFileResponse
+	19,  // 147: abide.workspace.v1.WorkspaceService.Mkdir:output_type -> abide.workspace.v1.MkdirResponse
+	21,  // 148: abide.workspace.v1.WorkspaceService.Rename:output_type -> abide.workspace.v1.RenameResponse
+	23,  // 149: abide.workspace.v1.WorkspaceService.Delete:output_type -> abide.workspace.v1.DeleteResponse
+	25,  // 150: abide.workspace.v1.WorkspaceService.ReadRaw:output_type -> abide.workspace.v1.ReadRawResponse
+	27,  // 151: abide.workspace.v1.WorkspaceService.WriteRaw:output_type -> abide.workspace.v1.WriteRawResponse
+	32,  // 152: abide.workspace.v1.WorkspaceService.NewScope:output_type -> abide.workspace.v1.NewScopeResponse
+	36,  // 153: abide.workspace.v1.WorkspaceService.Judge:output_type -> abide.workspace.v1.JudgeResponse
+	93,  // 154: abide.workspace.v1.WorkspaceService.Look:output_type -> abide.workspace.v1.LookResponse
+	38,  // 155: abide.workspace.v1.WorkspaceService.Show:output_type -> abide.workspace.v1.ShowResponse
+	40,  // 156: abide.workspace.v1.WorkspaceService.Apply:output_type -> abide.workspace.v1.ApplyResponse
+	45,  // 157: abide.workspace.v1.WorkspaceService.Grep:output_type -> abide.workspace.v1.SearchResponse
+	45,  // 158: abide.workspace.v1.WorkspaceService.Glob:output_type -> abide.workspace.v1.SearchResponse
+	52,  // 159: abide.workspace.v1.WorkspaceService.Start:output_type -> abide.workspace.v1.StartResponse
+	67,  // 160: abide.workspace.v1.WorkspaceService.Exec:output_type -> abide.workspace.v1.ExecResponse
+	55,  // 161: abide.workspace.v1.WorkspaceService.Find:output_type -> abide.workspace.v1.FindResponse
+	57,  // 162: abide.workspace.v1.WorkspaceService.Get:output_type -> abide.workspace.v1.GetResponse
+	59,  // 163: abide.workspace.v1.WorkspaceService.List:output_type -> abide.workspace.v1.ListResponse
+	61,  // 164: abide.workspace.v1.WorkspaceService.Wait:output_type -> abide.workspace.v1.WaitResponse
+	63,  // 165: abide.workspace.v1.WorkspaceService.Output:output_type -> abide.workspace.v1.OutputResponse
+	65,  // 166: abide.workspace.v1.WorkspaceService.View:output_type -> abide.workspace.v1.ViewResponse
+	70,  // 167: abide.workspace.v1.WorkspaceService.Stdin:output_type -> abide.workspace.v1.StdinResponse
+	72,  // 168: abide.workspace.v1.WorkspaceService.Resize:output_type -> abide.workspace.v1.ResizeResponse
+	74,  // 169: abide.workspace.v1.WorkspaceService.Signal:output_type -> abide.workspace.v1.SignalResponse
+	76,  // 170: abide.workspace.v1.WorkspaceService.Stop:output_type -> abide.workspace.v1.StopResponse
+	78,  // 171: abide.workspace.v1.WorkspaceService.MarkSeen:output_type -> abide.workspace.v1.MarkSeenResponse
+	82,  // 172: abide.workspace.v1.WorkspaceService.Collect:output_type -> abide.workspace.v1.CollectResponse
+	84,  // 173: abide.workspace.v1.WorkspaceService.Count:output_type -> abide.workspace.v1.CountResponse
+	86,  // 174: abide.workspace.v1.WorkspaceService.Folders:output_type -> abide.workspace.v1.FoldersResponse
+	89,  // 175: abide.workspace.v1.WorkspaceService.Survey:output_type -> abide.workspace.v1.SurveyResponse
+	91,  // 176: abide.workspace.v1.WorkspaceService.Restore:output_type -> abide.workspace.v1.RestoreResponse
+	38,  // 177: abide.workspace.v1.WorkspaceService.ShowLarge:output_type -> abide.workspace.v1.ShowResponse
+	95,  // 178: abide.workspace.v1.WorkspaceService.Changes:output_type -> abide.workspace.v1.ChangesResponse
+	142, // [142:179] is the sub-list for method output_type
+	105, // [105:142] is the sub-list for method input_type
+	105, // [105:105] is the sub-list for extension type_name
+	105, // [105:105] is the sub-list for extension extendee
+	0,   // [0:105] is the sub-list for field type_name
 }
 
 func init() { file_workspace_proto_init() }
@@ -7965,8 +8272,8 @@ func file_workspace_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_workspace_proto_rawDesc), len(file_workspace_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   112,
+			NumEnums:      5,
+			NumMessages:   116,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

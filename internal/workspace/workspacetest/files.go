@@ -48,6 +48,7 @@ func Files(t *testing.T, open Open) {
 	maps.Copy(tests, scopedTests)
 	maps.Copy(tests, projectTests)
 	maps.Copy(tests, guardedTests)
+	maps.Copy(tests, lookTests)
 	maps.Copy(tests, changesTests)
 	runAll(t, open, tests)
 }

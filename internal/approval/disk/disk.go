@@ -1,0 +1,161 @@
+// Package disk answers what the judgement of a command needs to know about files: where
+// links lead, which programs are the system's, and what repositories say.
+//
+// The answers come from the machine that the command will run on. For one on another
+// machine they are collected first: a judgement is made with what is known, notes what it
+// lacks, and is made again when that was asked for. See [Known].
+package disk
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"github.com/abide-run/abide/internal/approval/places"
+	"github.com/abide-run/abide/internal/approval/protect"
+	"github.com/abide-run/abide/internal/approval/scope"
+	"github.com/abide-run/abide/internal/approval/shell"
+)
+
+// A Kind says what a question is about.
+type Kind int
+
+// The kinds of questions. The path of a program is its name.
+const (
+	Leads      Kind = iota + 1 // where a path leads without links: OK if it can be followed, and Text
+	Folder                     // whether a path leads to a folder: OK
+	Name                       // whether there is anything of the name, be it a link to nothing: OK
+	Place                      // the place of a folder: Text is its key, OK if it is a repository
+	Program                    // whether a program, searched for in the folders With, is the system's: OK
+	Submodules                 // a repository inside of a folder whose configuration runs code: Text is its path, More the key
+	Remotes                    // the remotes of the repository of a folder: Text in JSON
+)
+
+// A Question is about a file.
+type Question struct {
+	Kind Kind
+	Path string
+	With string
+}
+
+// An Answer is what is known.
+type Answer struct {
+	OK   bool
+	Text string
+	More string
+}
+
+// A Source answers questions.
+type Source interface {
+	Ask(Question) Answer
+	// Judge applies the rules of a scope to a path.
+	Judge(s *scope.Scope, path string, mode scope.Mode) (scope.Finding, error)
+}
+
+// Here is the disk of this machine.
+var Here Source = here{}
+
+type here struct{}
+
+func (here) Judge(s *scope.Scope, path string, mode scope.Mode) (scope.Finding, error) {
+	return s.Judge(path, mode)
+}
+
+func (here) Ask(q Question) (a Answer) {
+	switch q.Kind {
+	case Leads:
+		real, err := filepath.EvalSymlinks(q.Path)
+		return Answer{OK: err == nil, Text: real}
+	case Folder:
+		info, err := os.Stat(q.Path)
+		return Answer{OK: err == nil && info.IsDir()}
+	case Name:
+		_, err := os.Lstat(q.Path)
+		return Answer{OK: err == nil}
+	case Place:
+		at := places.Locate(q.Path)
+		return Answer{OK: at.Kind == "repo", Text: at.Key}
+	case Program:
+		return Answer{OK: shell.Trusted(q.With)(q.Path)}
+	case Submodules:
+		a.Text, a.More = protect.CodeInSubmodules(q.Path)
+		a.OK = a.Text != ""
+		return a
+	case Remotes:
+		text, err := json.Marshal(protect.ReadRemotes(q.Path))
+		return Answer{OK: err == nil, Text: string(text)}
+	}
+	return Answer{}
+}
+
+// A Known is a Source of answers that were collected before. What it is asked beyond them
+// it notes, and answers as if it were the worse: nothing can be followed, no program is
+// the system's, every name is there and is a folder.
+type Known struct {
+	answers map[Question]Answer
+	found   map[Judged]Judgement
+	lacking map[Question]bool
+	unfound map[Judged]bool
+}
+
+// A Judged is a path that the rules of the session are to be applied to.
+type Judged struct {
+	Path string
+	Mode scope.Mode
+}
+
+// A Judgement is what the rules say of a path.
+type Judgement struct {
+	Finding scope.Finding
+	Err     error // reason that the path cannot be followed
+}
+
+// NewKnown returns a Known that knows nothing.
+func NewKnown() *Known {
+	k := &Known{answers: make(map[Question]Answer), found: make(map[Judged]Judgement)}
+	k.Restart()
+	return k
+}
+
+// Restart forgets what was lacking.
+func (k *Known) Restart() {
+	k.lacking, k.unfound = make(map[Question]bool), make(map[Judged]bool)
+}
+
+// Lacking returns what was asked and is not known.
+func (k *Known) Lacking() (questions []Question, judged []Judged) {
+	for q := range k.lacking {
+		questions = append(questions, q)
+	}
+	for j := range k.unfound {
+		judged = append(judged, j)
+	}
+	return questions, judged
+}
+
+// Complete reports whether everything was known that was asked.
+func (k *Known) Complete() bool { return len(k.lacking) == 0 && len(k.unfound) == 0 }
+
+// Learn adds an answer.
+func (k *Known) Learn(q Question, a Answer) { k.answers[q] = a }
+
+// LearnJudgement adds what the rules say of a path.
+func (k *Known) LearnJudgement(of Judged, j Judgement) { k.found[of] = j }
+
+// Ask implements Source.
+func (k *Known) Ask(q Question) Answer {
+	if a, ok := k.answers[q]; ok {
+		return a
+	}
+	k.lacking[q] = true
+	return Answer{OK: q.Kind == Folder || q.Kind == Name}
+}
+
+// Judge implements Source.
+func (k *Known) Judge(_ *scope.Scope, path string, mode scope.Mode) (scope.Finding, error) {
+	if j, ok := k.found[Judged{path, mode}]; ok {
+		return j.Finding, j.Err
+	}
+	k.unfound[Judged{path, mode}] = true
+	return scope.Finding{Path: path}, nil
+}
