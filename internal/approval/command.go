@@ -8,8 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/abide-run/abide/internal/approval/places"
-	"github.com/abide-run/abide/internal/approval/protect"
+	"github.com/abide-run/abide/internal/approval/disk"
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/approval/shell"
 )
@@ -26,6 +25,7 @@ type Surroundings struct {
 	// Protected reports whether a path may not be changed unasked, and why. Nothing is
 	// protected if it is nil.
 	Protected func(path string) (reason string, ok bool)
+	Disk      disk.Source       // answers for the machine that it runs on; nil for this one
 	inside    map[string]string // for folders that git was found to run in, what insideOf says of them
 }
 
@@ -43,6 +43,7 @@ type reading struct {
 	roams     bool     // true if commands run in folders that are not known in advance
 	fed       bool     // true if it is input for a running command, which may have changed its folder
 	denied    denial   // finding of the session's scope about the paths
+	disk      disk.Source
 }
 
 // A step is a command of the script.
@@ -73,11 +74,14 @@ const (
 // Judge does not.
 func (r *Request) ReadCommand(s *shell.Script, in Surroundings) {
 	r.Terminal, r.Input = in.Terminal, in.Input || in.Terminal
-	r.Dirs = withoutLinks(in.Home)
 	if in.Dir != in.Home {
 		r.Elsewhere = in.Dir
 	}
-	d := &reading{calls: s.Calls(), fed: in.Fed}
+	if in.Disk == nil {
+		in.Disk = disk.Here
+	}
+	r.Dirs = withoutLinks(in.Disk, in.Home)
+	d := &reading{calls: s.Calls(), fed: in.Fed, disk: in.Disk}
 	in.inside = make(map[string]string)
 	r.reading = d
 	plain, err := s.Plain()
@@ -99,16 +103,19 @@ func (r *Request) ReadCommand(s *shell.Script, in Surroundings) {
 		d.describe(r.Plain, dirs, in)
 		r.Protected = d.protected
 	}
-	all, known := foldersOf(d.calls, in.Dir)
+	all, known := d.foldersOf(d.calls, in.Dir)
 	d.roams = !known
 	d.paths = d.namedPaths(all)
 	d.trees = d.treesOf(all)
 	d.denied = d.deniedIn(in.Scope)
+	if known, ok := in.Disk.(*disk.Known); ok && !known.Complete() {
+		d.block("what it uses on its machine is not known")
+	}
 }
 
 // withoutLinks returns a path, and where it leads if that differs.
-func withoutLinks(path string) []string {
-	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+func withoutLinks(on disk.Source, path string) []string {
+	if real, ok := follow(on, path, "."); ok && real != path {
 		return []string{path, real}
 	}
 	return []string{path}
@@ -116,7 +123,7 @@ func withoutLinks(path string) []string {
 
 // describe describes the commands of a script that runs in one of dirs.
 func (d *reading) describe(p *shell.Plain, dirs []string, in Surroundings) {
-	trusted := shell.Trusted(in.SearchPath)
+	trusted := in.Trusted
 	for _, dir := range dirs {
 		d.block(in.outside(dir))
 	}
@@ -153,13 +160,23 @@ func (d *reading) block(why string) {
 	}
 }
 
+// Trusted reports whether the program that a shell finds for a name is one of the system
+// that it runs on.
+func (in Surroundings) Trusted(name string) bool {
+	on := in.Disk
+	if on == nil {
+		on = disk.Here
+	}
+	return on.Ask(disk.Question{Kind: disk.Program, Path: name, With: in.SearchPath}).OK
+}
+
 // outside says that a folder is not one of the session's. It returns "" if it is.
 func (in Surroundings) outside(dir string) string {
 	if dir == in.Home {
 		return ""
 	}
 	if in.Scope != nil {
-		if f, err := in.Scope.Judge(dir, scope.Read); err == nil && f.Verdict == scope.Allowed {
+		if f, err := in.Disk.Judge(in.Scope, dir, scope.Read); err == nil && f.Verdict == scope.Allowed {
 			return ""
 		}
 	}
@@ -174,10 +191,10 @@ func (in Surroundings) foreign(run shell.Run, dir string) string {
 	if filepath.Base(run.Words[0]) != "git" {
 		return ""
 	}
-	home, exists := follow(in.Home, ".")
-	at, found := follow(dir, run.Dir)
+	home, exists := follow(in.Disk, in.Home, ".")
+	at, found := follow(in.Disk, dir, run.Dir)
 	switch {
-	case !exists: // the folders of the session are on another machine
+	case !exists: // nothing of it can be looked at
 		home, at = in.Home, absolute(dir, run.Dir)
 	case !found:
 		return "git would run in " + absolute(dir, run.Dir) + ", which cannot be followed"
@@ -187,9 +204,9 @@ func (in Surroundings) foreign(run shell.Run, dir string) string {
 			return why
 		}
 	}
-	own, there := places.Locate(home), places.Locate(at)
-	if there != own && (there.Kind == "repo" || own.Kind == "repo") {
-		return "git would run in another repository, " + there.Key
+	own, there := in.Disk.Ask(disk.Question{Kind: disk.Place, Path: home}), in.Disk.Ask(disk.Question{Kind: disk.Place, Path: at})
+	if there != own && (there.OK || own.OK) {
+		return "git would run in another repository, " + there.Text
 	}
 	if why := in.insideOf(at); why != "" {
 		return why
@@ -204,8 +221,8 @@ func (in Surroundings) insideOf(dir string) string {
 	if known {
 		return why
 	}
-	if path, key := protect.CodeInSubmodules(dir); path != "" {
-		why = "git would run in another repository, " + path + ", whose configuration runs code: " + key
+	if a := in.Disk.Ask(disk.Question{Kind: disk.Submodules, Path: dir}); a.OK {
+		why = "git would run in another repository, " + a.Text + ", whose configuration runs code: " + a.More
 	}
 	in.inside[dir] = why
 	return why
@@ -259,7 +276,7 @@ func (d *reading) describeTarget(t target, dir string, in Surroundings) (_ targe
 		why = "it " + t.how + " a path with .. in it"
 	}
 	if in.Scope != nil {
-		f, err := in.Scope.Judge(t.path, mode)
+		f, err := in.Disk.Judge(in.Scope, t.path, mode)
 		if err != nil {
 			return t, fmt.Sprintf("it %s what cannot be followed: %v", t.how, err)
 		}
@@ -269,6 +286,9 @@ func (d *reading) describeTarget(t target, dir string, in Surroundings) (_ targe
 		}
 		d.protect(in, t)
 		t.path = f.Path
+		if d.protected == "" && t.kind == Write && f.Protected != "" { // on the machine that it runs on
+			d.protected = t.path + ": " + f.Protected
+		}
 	}
 	d.protect(in, t)
 	if isBelow(t.path, "/dev") || isBelow(t.path, "/proc") || isBelow(absolute(dir, name), "/dev") {
@@ -297,12 +317,12 @@ func absolute(dir, path string) string {
 
 // follow returns where a path, seen from a folder, leads. The system follows links before
 // .., so that a path with both leads elsewhere than it seems.
-func follow(dir, path string) (real string, ok bool) {
+func follow(on disk.Source, dir, path string) (real string, ok bool) {
 	if !filepath.IsAbs(path) {
 		path = dir + "/" + path
 	}
-	real, err := filepath.EvalSymlinks(path)
-	return real, err == nil
+	a := on.Ask(disk.Question{Kind: disk.Leads, Path: path})
+	return a.Text, a.OK
 }
 
 // namedPaths returns the paths that words of commands may stand for. Words with parts that
@@ -328,7 +348,7 @@ func (d *reading) namedPaths(dirs []string) []string {
 			seen[name] = true
 			for _, dir := range dirs {
 				found[absolute(dir, name)] = true
-				if real, ok := follow(dir, name); ok {
+				if real, ok := follow(d.disk, dir, name); ok {
 					found[real] = true
 				}
 			}

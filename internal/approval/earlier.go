@@ -1,13 +1,13 @@
 package approval
 
 import (
-	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/abide-run/abide/internal/approval/places"
+	"github.com/abide-run/abide/internal/approval/disk"
 	"github.com/abide-run/abide/internal/approval/shell"
 )
 
@@ -42,7 +42,7 @@ func (d *reading) placesRepositories(run shell.Run, dir string) bool {
 	case unpacks(words):
 		return true
 	case program == "rm":
-		return slices.ContainsFunc(words[1:], isHeart) && isInsideAnother(dir)
+		return slices.ContainsFunc(words[1:], isHeart) && d.isInsideAnother(dir)
 	case program == "ln" && slices.ContainsFunc(d.steps, step.runsElsewhere): // a link can lead below a repository
 		return true
 	case !slices.Contains(writing, program):
@@ -87,31 +87,21 @@ func isHeart(w string) bool {
 
 // isInsideAnother reports whether git, run in dir, would find another repository in a folder
 // above the one that it finds now.
-func isInsideAnother(dir string) bool {
-	own := places.Locate(dir)
-	return own.Key != "/" && places.Locate(filepath.Dir(own.Key)).Kind == "repo"
+func (d *reading) isInsideAnother(dir string) bool {
+	own := d.disk.Ask(disk.Question{Kind: disk.Place, Path: dir}).Text
+	return own != "/" && d.disk.Ask(disk.Question{Kind: disk.Place, Path: filepath.Dir(own)}).OK
 }
 
 // holdsRepository reports whether a path is a folder with a repository in it, at any depth,
 // or with a link to another folder, or has more files than are looked at.
 func (d *reading) holdsRepository(at string) bool {
-	if real, err := filepath.EvalSymlinks(at); err == nil {
-		at = real
-	}
-	if exists(at + "/HEAD") {
+	if d.searched > maxSearched {
 		return true
 	}
-	found := false
-	_ = filepath.WalkDir(at, func(name string, f fs.DirEntry, err error) error { // a folder that cannot be read has nothing that git could use
-		d.searched++
-		isLink := err == nil && f.Type() == fs.ModeSymlink && isDir(name)
-		if d.searched > maxSearched || isLink || name != at && filepath.Base(name) == ".git" {
-			found = true
-			return fs.SkipAll
-		}
-		return nil
-	})
-	return found
+	a := d.disk.Ask(disk.Question{Kind: disk.Repository, Path: at})
+	files, _ := strconv.Atoi(a.Text) // no files are counted where nothing is known
+	d.searched += files
+	return a.OK || d.searched > maxSearched
 }
 
 // displaced says that what a command of a script uses may be another thing by the time that

@@ -18,17 +18,17 @@ const maxFolders = 40
 // that one, those that cd and pushd change to, and those that options such as tar -C name.
 // In which of them a command runs is not followed, because that depends on what fails. The
 // result known is false if there are others, which are not known in advance.
-func foldersOf(calls shell.Calls, dir string) (dirs []string, known bool) {
+func (d *reading) foldersOf(calls shell.Calls, dir string) (dirs []string, known bool) {
 	dirs, known = []string{dir}, true
 	for _, words := range calls.Words {
 		names, certain := folderNames(words)
 		known = known && certain
 		for _, at := range slices.Clone(dirs) {
 			for _, name := range names {
-				if to := absolute(at, name); isChange(words) || isDir(to) {
+				if to := absolute(at, name); isChange(words) || d.isDir(to) {
 					dirs = addOnce(dirs, to)
 				}
-				if real, ok := follow(at, name); ok && isDir(real) { // cd -P follows links before ..
+				if real, ok := follow(d.disk, at, name); ok && d.isDir(real) { // cd -P follows links before ..
 					dirs = addOnce(dirs, real)
 				}
 			}

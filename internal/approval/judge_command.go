@@ -1,10 +1,10 @@
 package approval
 
 import (
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/abide-run/abide/internal/approval/disk"
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/event"
@@ -15,7 +15,7 @@ import (
 func (r *Request) commandConcernedBy(u rule) certainty {
 	d := r.reading
 	if d == nil { // nobody has read it
-		d = &reading{calls: shell.Calls{Hidden: "a command that was not read"}}
+		d = &reading{calls: shell.Calls{Hidden: "a command that was not read"}, disk: disk.Here}
 	}
 	switch {
 	case u.pattern == "":
@@ -69,7 +69,7 @@ func (d *reading) namesPath(u rule, dirs []string) certainty {
 		return yes
 	}
 	end := u.pattern[strings.LastIndexAny(u.pattern, "*?[]{}")+1:]
-	isFolder := slices.ContainsFunc(dirs, func(dir string) bool { return isDir(absolute(dir, u.pattern)) })
+	isFolder := slices.ContainsFunc(dirs, func(dir string) bool { return d.isDir(absolute(dir, u.pattern)) })
 	if d.mayName(end, isFolder) || d.usesTreeAbove(u, dirs) || !u.isWrite() && d.showsLinks() {
 		return maybe
 	}
@@ -95,9 +95,8 @@ func (d *reading) mayName(end string, isFolder bool) bool {
 	})
 }
 
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
+func (d *reading) isDir(path string) bool {
+	return d.disk.Ask(disk.Question{Kind: disk.Folder, Path: path}).OK
 }
 
 // A denial is what a denied place of the scope says of a command that names paths.
@@ -117,12 +116,12 @@ func (d *reading) deniedIn(s *scope.Scope) denial {
 		return denial{}
 	}
 	for _, path := range d.paths {
-		if f, err := s.Judge(path, mode); err == nil && f.Verdict == scope.Denied {
+		if f, err := d.disk.Judge(s, path, mode); err == nil && f.Verdict == scope.Denied {
 			return denial{yes, path}
 		}
 	}
 	for _, place := range s.Denied(mode) {
-		if d.mayName(place, isDir(place)) {
+		if d.mayName(place, d.isDir(place)) {
 			return denial{maybe, place}
 		}
 	}

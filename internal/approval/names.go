@@ -177,7 +177,7 @@ func (d *reading) addSpellings(dir string) {
 		if sub, ok := strings.CutPrefix(program, "git-"); ok {
 			d.addCall(append([]string{"git", sub}, words[1:]...))
 		}
-		if real, ok := follow(dir, words[0]); ok && strings.Contains(words[0], "/") && filepath.Base(real) != program {
+		if real, ok := follow(d.disk, dir, words[0]); ok && strings.Contains(words[0], "/") && filepath.Base(real) != program {
 			d.addCall(append([]string{real}, words[1:]...))
 		}
 		if listsNames(program, words) {

@@ -1,10 +1,11 @@
 package approval
 
 import (
-	"os"
+	"encoding/json"
 	"path/filepath"
 	"strings"
 
+	"github.com/abide-run/abide/internal/approval/disk"
 	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/lazyregexp"
@@ -24,7 +25,7 @@ func (in Surroundings) otherRepository(run shell.Run, dir string) string {
 	case !talks:
 		return ""
 	}
-	known := protect.ReadRemotes(dir)
+	known := in.remotes(dir)
 	if len(names) == 0 && run.Words[1] != "push" && !known.HasDefault() {
 		names = []string{"origin"}
 	}
@@ -32,7 +33,7 @@ func (in Surroundings) otherRepository(run shell.Run, dir string) string {
 	for _, name := range names {
 		if of, ok := known.Addresses[name]; ok && run.Words[1] != "clone" {
 			addresses = append(addresses, of...)
-		} else if !isDistant(name) || exists(absolute(dir, name)) || exists(absolute(dir, name+".git")) {
+		} else if !isDistant(name) || exists(in.Disk, absolute(dir, name)) || exists(in.Disk, absolute(dir, name+".git")) {
 			return "git would run in another repository, " + name
 		}
 	}
@@ -61,7 +62,13 @@ func (in Surroundings) isElsewhere(address string) bool {
 	return filepath.IsAbs(path) && !isBelow(filepath.Clean(path), in.Home) && in.outside(path) != ""
 }
 
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
+func exists(on disk.Source, path string) bool {
+	return on.Ask(disk.Question{Kind: disk.Name, Path: path}).OK
+}
+
+// remotes returns the remotes of the repository that a folder is in. There are none if they
+// cannot be read: git is then taken to use a folder.
+func (in Surroundings) remotes(dir string) (known protect.Remotes) {
+	_ = json.Unmarshal([]byte(in.Disk.Ask(disk.Question{Kind: disk.Remotes, Path: dir}).Text), &known)
+	return known
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/abide-run/abide/internal/approval/places"
+	"github.com/abide-run/abide/internal/approval/disk"
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/approval/shell"
 )
@@ -45,7 +45,7 @@ func (d *reading) treesOf(dirs []string) (list []tree) {
 		program := knownAs(programOf(words))
 		inGit := false
 		if program == "git" {
-			program, words, inGit = gitReader(words, dirs[0])
+			program, words, inGit = d.gitReader(words, dirs[0])
 		}
 		t := tree{reads: inGit || isDeep(treeReaders, program, words), changes: isDeep(treeChangers, program, words)}
 		if !t.reads && !t.changes {
@@ -60,10 +60,10 @@ func (d *reading) treesOf(dirs []string) (list []tree) {
 					t.dir = "/"
 					return append(list, t)
 				}
-				if t.dir = absolute(dir, name); isDir(t.dir) {
+				if t.dir = absolute(dir, name); d.isDir(t.dir) {
 					list = append(list, t)
 				}
-				if real, ok := follow(dir, name); ok && real != t.dir && isDir(real) {
+				if real, ok := follow(d.disk, dir, name); ok && real != t.dir && d.isDir(real) {
 					t.dir = real
 					list = append(list, t)
 				}
@@ -76,7 +76,7 @@ func (d *reading) treesOf(dirs []string) (list []tree) {
 // gitReader returns a command of git that reads files, whether git knows them or not, as the
 // program that does the same. Outside of a repository git grep and git diff always do; git
 // diff does for a path that is not in the repository.
-func gitReader(words []string, dir string) (program string, as []string, ok bool) {
+func (d *reading) gitReader(words []string, dir string) (program string, as []string, ok bool) {
 	at := slices.IndexFunc(words, func(w string) bool { return w == "diff" || w == "grep" })
 	if at < 0 {
 		return "git", words, false
@@ -85,7 +85,7 @@ func gitReader(words []string, dir string) (program string, as []string, ok bool
 	reads := func(w string) bool {
 		return isReaching("--no-index --untracked", w) || as[0] == "diff" && (filepath.IsAbs(w) || w == ".." || strings.HasPrefix(w, "../"))
 	}
-	if places.Locate(dir).Kind == "repo" && !slices.ContainsFunc(as[1:], reads) {
+	if d.disk.Ask(disk.Question{Kind: disk.Place, Path: dir}).OK && !slices.ContainsFunc(as[1:], reads) {
 		return "git", words, false
 	}
 	return as[0], as, true
@@ -227,7 +227,7 @@ func givesFolder(program string, words []string) bool {
 }
 
 // has reports whether the command uses a path that is below the folder.
-func (t tree) has(path string) bool {
+func (t tree) has(on disk.Source, path string) bool {
 	rel, err := filepath.Rel(t.dir, path)
 	if err != nil || !filepath.IsLocal(rel) {
 		return false
@@ -241,7 +241,7 @@ func (t tree) has(path string) bool {
 		matches, err := filepath.Match(pattern, filepath.Base(rel))
 		return matches || err != nil
 	}
-	return t.included == nil || slices.ContainsFunc(t.included, isIncluded) || isDir(path)
+	return t.included == nil || slices.ContainsFunc(t.included, isIncluded) || on.Ask(disk.Question{Kind: disk.Folder, Path: path}).OK
 }
 
 // usesTreeAbove reports whether a command uses a folder above what a rule is about, with
@@ -258,7 +258,7 @@ func (d *reading) usesTreeAbove(u rule, dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool {
 		place := absolute(dir, fixed)
 		return slices.ContainsFunc(d.trees, func(t tree) bool {
-			return (u.isWrite() && t.changes || !u.isWrite() && t.reads) && t.has(place) && exists(place)
+			return (u.isWrite() && t.changes || !u.isWrite() && t.reads) && t.has(d.disk, place) && exists(d.disk, place)
 		})
 	})
 }
@@ -274,7 +274,7 @@ func (d *reading) usesDenied(s *scope.Scope) string {
 		if t.changes {
 			places = append(places, s.Denied(scope.Write)...)
 		}
-		if at := slices.IndexFunc(places, func(place string) bool { return t.has(place) && exists(place) }); at >= 0 {
+		if at := slices.IndexFunc(places, func(place string) bool { return t.has(d.disk, place) && exists(d.disk, place) }); at >= 0 {
 			return places[at]
 		}
 	}

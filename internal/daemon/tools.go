@@ -96,6 +96,7 @@ func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, log *s
 		Env:       at.env,
 		Wait:      c.Wait,
 		Scope:     t.scopes.of,
+		Elsewhere: at.elsewhere,
 		Protected: protected.Protected,
 		Notes:     func(id event.SessionID) (string, error) { return f.MakeSession(string(id)) },
 	})

@@ -173,6 +173,16 @@ func (w *sessionWorkspaces) env(ctx context.Context, call tool.Call) ([]string, 
 	return env, err
 }
 
+// elsewhere returns the files of the workspace that the commands of a call run in; nil if
+// they run on this machine.
+func (w *sessionWorkspaces) elsewhere(ctx context.Context, call tool.Call) (workspace.Scoped, error) {
+	c, err := w.connection(ctx, call.Session)
+	if err != nil || c == nil {
+		return nil, err
+	}
+	return c.Workspace().Files, nil
+}
+
 // hurriedly returns a context for calls that do not wait for a workspace that is away.
 func hurriedly(ctx context.Context) context.Context { return bridge.WithoutPatience(ctx) }
 

@@ -8,8 +8,10 @@ package disk
 
 import (
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/approval/protect"
@@ -29,6 +31,7 @@ const (
 	Program                    // whether a program, searched for in the folders With, is the system's: OK
 	Submodules                 // a repository inside of a folder whose configuration runs code: Text is its path, More the key
 	Remotes                    // the remotes of the repository of a folder: Text in JSON
+	Repository                 // whether a folder has a repository in it, or a link to another folder: OK; Text is the number of files that were searched
 )
 
 // A Question is about a file.
@@ -84,13 +87,47 @@ func (here) Ask(q Question) (a Answer) {
 	case Remotes:
 		text, err := json.Marshal(protect.ReadRemotes(q.Path))
 		return Answer{OK: err == nil, Text: string(text)}
+	case Repository:
+		found, files := holdsRepository(q.Path)
+		return Answer{OK: found, Text: strconv.Itoa(files)}
 	}
-	return Answer{}
+	return Unknown(q)
+}
+
+// Unknown returns what an answer that nobody has counts as, which is the worse: nothing can
+// be followed, no program is the system's, every name is there, is a folder and holds a
+// repository.
+func Unknown(q Question) Answer {
+	return Answer{OK: q.Kind == Folder || q.Kind == Name || q.Kind == Repository}
+}
+
+// maxSearched is the maximum number of files of a folder that are searched for a repository.
+const maxSearched = 3000
+
+// holdsRepository reports whether a path is a folder with a repository in it, at any depth,
+// or with a link to another folder, or has more files than are searched. It returns how many
+// files were searched.
+func holdsRepository(at string) (found bool, searched int) {
+	if real, err := filepath.EvalSymlinks(at); err == nil {
+		at = real
+	}
+	if _, err := os.Lstat(filepath.Join(at, "HEAD")); err == nil {
+		return true, 1
+	}
+	_ = filepath.WalkDir(at, func(name string, f fs.DirEntry, err error) error { // a folder that cannot be read has nothing that git could use
+		searched++
+		isLink := err == nil && f.Type() == fs.ModeSymlink && Here.Ask(Question{Kind: Folder, Path: name}).OK
+		if searched > maxSearched || isLink || name != at && filepath.Base(name) == ".git" {
+			found = true
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return found, searched
 }
 
 // A Known is a Source of answers that were collected before. What it is asked beyond them
-// it notes, and answers as if it were the worse: nothing can be followed, no program is
-// the system's, every name is there and is a folder.
+// it notes, and answers as [Unknown] does.
 type Known struct {
 	answers map[Question]Answer
 	found   map[Judged]Judgement
@@ -148,7 +185,7 @@ func (k *Known) Ask(q Question) Answer {
 		return a
 	}
 	k.lacking[q] = true
-	return Answer{OK: q.Kind == Folder || q.Kind == Name}
+	return Unknown(q)
 }
 
 // Judge implements Source.

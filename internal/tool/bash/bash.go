@@ -31,6 +31,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // Processes runs commands, on this machine or in a workspace elsewhere.
@@ -66,6 +67,9 @@ type Options struct {
 	// Scope returns the scope of a call; nil if commands may use no files but those of
 	// the working directory.
 	Scope func(ctx context.Context, call tool.Call) (*scope.Scope, error)
+	// Elsewhere returns the files of the machine that the commands of a call run on; nil if
+	// that is this machine. Commands are judged by what is there.
+	Elsewhere func(ctx context.Context, call tool.Call) (workspace.Scoped, error)
 	// Protected reports whether a path may not be changed unasked, and why.
 	Protected func(path string) (reason string, ok bool)
 	// Wait is how long a call without a timeout waits for its command; 10s if zero.

@@ -200,7 +200,7 @@ func (r *runner) Permission(ctx context.Context, call tool.Call) (*approval.Requ
 	if err != nil {
 		return nil, err
 	}
-	return permission(call, q, in)
+	return r.readThere(ctx, call, in, func(in approval.Surroundings) (*approval.Request, error) { return permission(call, q, in) })
 }
 
 // surroundings returns where and how a command runs.
@@ -223,7 +223,7 @@ func (r *runner) surroundings(ctx context.Context, call tool.Call, q request) (i
 
 // permission returns the request for permission to run a command.
 func permission(call tool.Call, q request, in approval.Surroundings) (*approval.Request, error) {
-	report := q.script.Report(shell.Trusted(in.SearchPath))
+	report := q.script.Report(in.Trusted)
 	ask := &approval.Request{Kind: approval.Shell}
 	ask.ReadCommand(q.script, in)
 	body := shellRequest{

@@ -96,13 +96,19 @@ func (w *writer) Permission(ctx context.Context, call tool.Call) (*approval.Requ
 		Commands: []shell.Command{{Identifier: writeSpec.Name}}, Identifiers: []string{writeSpec.Name},
 		Paths: []string{}, URLs: []possibleURL{},
 	}
-	ask := &approval.Request{Kind: approval.Shell, More: event.PermissionMore{Dir: t.Process.Dir, Terminal: t.Process.TTY, Input: true}}
 	in := approval.Surroundings{Dir: cmp.Or(t.Process.Dir, call.Dir), Home: call.Dir, Fed: true}
 	if w.Scope != nil {
 		if in.Scope, err = w.Scope(ctx, call); err != nil {
 			return nil, err
 		}
 	}
+	return w.readThere(ctx, call, in, func(in approval.Surroundings) (*approval.Request, error) { return inputRequest(e, t, in, body) })
+}
+
+// inputRequest returns the request for permission to write to the input of a command.
+func inputRequest(e writeRequest, t Task, in approval.Surroundings, body shellRequest) (*approval.Request, error) {
+	command := cmp.Or(oneLine(t.Process.Command, maxDescription), "an unknown command")
+	ask := &approval.Request{Kind: approval.Shell, More: event.PermissionMore{Dir: t.Process.Dir, Terminal: t.Process.TTY, Input: true}}
 	if takesData(t.Process.Command) {
 		ask.ReadCommand(shell.Parse(""), in) // there are no commands in it
 		ask.Subjects, body.CanOffer = []string{approval.InputTo + t.Process.Key}, true
