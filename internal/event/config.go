@@ -86,11 +86,15 @@ func (c SessionConfiguredData) LocalDirectory() string {
 	return c.WorkingDirectory
 }
 
+// Elsewhere is how the names of folders in other workspaces begin, among those of the
+// machine of the engine.
+const Elsewhere = "/abide-workspace/"
+
 // Location returns the folder by whose name it is remembered what people allow there. That
 // of another workspace is told apart from all folders of the machine of the engine.
 func (c SessionConfiguredData) Location() string {
 	if c.Workspace != nil {
-		return "/abide-workspace/" + c.Workspace.Identity + c.WorkingDirectory
+		return Elsewhere + c.Workspace.Identity + c.WorkingDirectory
 	}
 	return c.WorkingDirectory
 }

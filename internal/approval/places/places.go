@@ -28,9 +28,14 @@ type Place struct {
 	Kind string // "repo" or "dir"
 }
 
-// Locate returns the place of a folder: the repository that it is in, or else itself.
+// Locate returns the place of a folder: the repository that it is in, or else itself. A
+// folder of a workspace elsewhere is itself: nothing of this machine is looked at for it,
+// and what is there cannot be.
 func Locate(dir string) Place {
 	dir = filepath.Clean(dir)
+	if strings.HasPrefix(dir, event.Elsewhere) {
+		return Place{dir, "dir"}
+	}
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Stat(filepath.Join(at, ".git")); err == nil {
 			return Place{at, "repo"}

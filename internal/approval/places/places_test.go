@@ -111,3 +111,12 @@ func TestTrustAppliesToFoldersBelow(t *testing.T) {
 		}
 	}
 }
+
+// TestAFolderElsewhereIsLocatedWithoutThisMachine: a repository of this machine around the
+// name of a folder of another one has nothing to do with it.
+func TestAFolderElsewhereIsLocatedWithoutThisMachine(t *testing.T) {
+	there := event.SessionConfiguredData{WorkingDirectory: "/src/a", Workspace: &event.Workspace{Identity: "w"}}
+	if at := places.Locate(there.Location()); at.Kind != "dir" || at.Key != "/abide-workspace/w/src/a" {
+		t.Errorf("%+v", at)
+	}
+}

@@ -30,8 +30,10 @@ func (c *conn) location(ctx context.Context, p api.LocationParams) (api.Location
 	if !filepath.IsAbs(p.WorkingDirectory) {
 		return api.LocationResult{}, errBadParams{errors.New("workingDirectory: want an absolute path")}
 	}
-	_, err := c.server.host.Status(ctx, p.SessionID)
-	return locate(p.WorkingDirectory), noSession(p.SessionID, err)
+	st, err := c.server.host.Status(ctx, p.SessionID)
+	there := st.Config
+	there.WorkingDirectory = p.WorkingDirectory
+	return locate(there.Location()), noSession(p.SessionID, err)
 }
 
 func locate(dir string) api.LocationResult {
@@ -149,8 +151,12 @@ func (c *conn) folderTrusted(ctx context.Context, p api.PathParams) (api.Trusted
 	if !filepath.IsAbs(p.Path) {
 		return api.TrustedResult{}, errBadParams{errors.New("path: want an absolute path")}
 	}
-	if _, err := c.server.host.Status(ctx, p.SessionID); err != nil {
+	st, err := c.server.host.Status(ctx, p.SessionID)
+	if err != nil {
 		return api.TrustedResult{}, noSession(p.SessionID, err)
+	}
+	if st.Config.Workspace != nil { // a folder of the same name on this machine is another one
+		return api.TrustedResult{}, nil
 	}
 	trusted, err := c.trusts(followed(p.Path))
 	return api.TrustedResult{Trusted: trusted}, err
@@ -171,9 +177,12 @@ func (c *conn) trusts(dir string) (bool, error) {
 }
 
 func (c *conn) trustFolder(ctx context.Context, p api.PathParams) (api.Success, error) {
-	_, dir, err := c.folder(ctx, p)
+	st, dir, err := c.folder(ctx, p)
 	if err != nil {
 		return api.Success{}, err
+	}
+	if st.Config.Workspace != nil {
+		return api.Success{}, said("path %s: only folders on the machine of the engine can be trusted, and the session works in the workspace %s", p.Path, st.Config.Workspace.Label())
 	}
 	dir = followed(dir)
 	if c.server.opts.Trust != nil { // the configuration of the folder shall apply, too

@@ -36,7 +36,7 @@ var _ = register(map[string]method{
 
 // within reports whether a session works in the folders that a filter names.
 func within(f api.Filter, s eventlog.Session) bool {
-	return (f.Cwd == "" || f.Cwd == s.Info.Dir) && (f.GitRoot == "" || places.Locate(s.Info.Dir) == places.Place{Key: filepath.Clean(f.GitRoot), Kind: "repo"})
+	return (f.Cwd == "" || f.Cwd == s.Info.Dir) && (f.GitRoot == "" || s.Info.Workspace == nil && places.Locate(s.Info.Dir) == places.Place{Key: filepath.Clean(f.GitRoot), Kind: "repo"})
 }
 
 // A sieve applies a filter to many sessions. Git is asked once for each folder,

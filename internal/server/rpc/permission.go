@@ -5,16 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/approval/disk"
 	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/turn"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // These methods change what a session may do without asking.
@@ -210,23 +212,35 @@ func (c *conn) setURLsUnrestricted(ctx context.Context, p api.EnabledParams) (ap
 func primary(st session.Status) string { return cmp.Or(st.Rules.Primary, st.Config.WorkingDirectory) }
 
 // directories are all folders of a session, the main one first.
-func directories(st session.Status) []string {
+func (c *conn) directories(ctx context.Context, st session.Status) ([]string, error) {
 	list := []string{primary(st)}
 	more := slices.Concat(st.Config.Directories, st.Rules.Directories)
 	if st.Rules.Temp {
-		more = append(slices.Clip(more), os.TempDir())
+		files, err := c.server.host.Work.Files(st.ID)
+		if err != nil {
+			return nil, err
+		}
+		there, err := files.Folders(ctx)
+		if err != nil {
+			return nil, err
+		}
+		more = append(slices.Clip(more), there.Temp)
 	}
 	for _, dir := range more {
 		if !slices.Contains(list, dir) {
 			list = append(list, dir)
 		}
 	}
-	return list
+	return list, nil
 }
 
 func (c *conn) paths(ctx context.Context, p api.SessionParams) (api.PathsResult, error) {
 	st, err := c.server.host.Status(ctx, p.SessionID)
-	return api.PathsResult{Directories: directories(st), Primary: primary(st)}, noSession(p.SessionID, err)
+	if err != nil {
+		return api.PathsResult{}, noSession(p.SessionID, err)
+	}
+	all, err := c.directories(ctx, st)
+	return api.PathsResult{Directories: all, Primary: primary(st)}, err
 }
 
 // folder finds a folder that a client names, from the session's working
@@ -243,8 +257,12 @@ func (c *conn) folder(ctx context.Context, p api.PathParams) (session.Status, st
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(st.Config.WorkingDirectory, dir)
 	}
-	info, err := os.Stat(dir)
-	if err == nil && !info.IsDir() {
+	files, err := c.server.host.Work.Files(p.SessionID)
+	if err != nil {
+		return st, "", err
+	}
+	info, err := files.Stat(ctx, workspace.At(dir))
+	if err == nil && !info.Mode.IsDir() {
 		err = errors.New("it is not a directory")
 	}
 	if err != nil {
@@ -278,19 +296,19 @@ func (c *conn) updatePrimary(ctx context.Context, p api.PathParams) (api.Success
 }
 
 func (c *conn) pathAllowed(ctx context.Context, p api.PathParams) (api.AllowedResult, error) {
-	return c.pathWithin(ctx, p, func(st session.Status) []string {
+	return c.pathWithin(ctx, p, func(st session.Status) ([]string, error) {
 		if st.Rules.AnyPath {
-			return []string{"/"}
+			return []string{"/"}, nil
 		}
-		return directories(st)
+		return c.directories(ctx, st)
 	})
 }
 
 func (c *conn) pathInWorkspace(ctx context.Context, p api.PathParams) (api.AllowedResult, error) {
-	return c.pathWithin(ctx, p, func(st session.Status) []string { return []string{primary(st)} })
+	return c.pathWithin(ctx, p, func(st session.Status) ([]string, error) { return []string{primary(st)}, nil })
 }
 
-func (c *conn) pathWithin(ctx context.Context, p api.PathParams, dirs func(session.Status) []string) (api.AllowedResult, error) {
+func (c *conn) pathWithin(ctx context.Context, p api.PathParams, dirs func(session.Status) ([]string, error)) (api.AllowedResult, error) {
 	if p.Path == "" {
 		return api.AllowedResult{}, errBadParams{errors.New("path: it is empty")}
 	}
@@ -302,11 +320,19 @@ func (c *conn) pathWithin(ctx context.Context, p api.PathParams, dirs func(sessi
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(st.Config.WorkingDirectory, path)
 	}
-	within := slices.ContainsFunc(dirs(st), func(dir string) bool { return places.Within(followed(dir), followed(path)) })
+	all, err := dirs(st)
+	if err != nil {
+		return api.AllowedResult{}, err
+	}
+	real, err := c.followedThere(ctx, p.SessionID, append([]string{path}, all...))
+	if err != nil {
+		return api.AllowedResult{}, err
+	}
+	within := slices.ContainsFunc(real[1:], func(dir string) bool { return places.Within(dir, real[0]) })
 	return api.AllowedResult{Allowed: within}, nil
 }
 
-// followed follows links as far as the path exists.
+// followed follows links of this machine as far as the path exists.
 func followed(path string) string {
 	path = filepath.Clean(path)
 	if found, err := filepath.EvalSymlinks(path); err == nil {
@@ -317,4 +343,29 @@ func followed(path string) string {
 		return path
 	}
 	return filepath.Join(followed(parent), filepath.Base(path))
+}
+
+// followedThere follows the links of paths as far as they exist, in the workspace of a
+// session.
+func (c *conn) followedThere(ctx context.Context, id event.SessionID, paths []string) ([]string, error) {
+	files, err := c.server.host.Work.Files(id)
+	if err != nil {
+		return nil, err
+	}
+	real := make([]string, len(paths))
+	for i, path := range paths {
+		var asked []disk.Question
+		for at := filepath.Clean(path); len(asked) == 0 || at != asked[len(asked)-1].Path; at = filepath.Dir(at) {
+			asked = append(asked, disk.Question{Kind: disk.Leads, Path: at})
+		}
+		found, err := files.Look(ctx, asked...)
+		if err != nil {
+			return nil, err
+		}
+		real[i] = filepath.Clean(path)
+		if j := slices.IndexFunc(found, func(a disk.Answer) bool { return a.OK }); j >= 0 {
+			real[i] = filepath.Join(found[j].Text, strings.TrimPrefix(real[i], asked[j].Path))
+		}
+	}
+	return real, nil
 }
