@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/abide-run/abide/internal/approval/disk"
 	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/workspace"
@@ -120,6 +121,27 @@ func TestNoSurveyLeavesAConfinedFolder(t *testing.T) {
 		}
 	}
 	checkOutside(t, outside)
+}
+
+// TestNoLookLeavesAConfinedFolder: what is outside is not known, be it a repository around
+// the folder or a program.
+func TestNoLookLeavesAConfinedFolder(t *testing.T) {
+	dir, outside := confinedTree(t)
+	must(t, os.MkdirAll(filepath.Join(filepath.Dir(outside), ".git"), 0o755))
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(outside), ".git", "config"), []byte("[remote \"origin\"]\n\turl = secret\n"), 0o600))
+	files := confined(t, dir)
+	for _, q := range []disk.Question{
+		{Kind: disk.Leads, Path: outside + "/secret"}, {Kind: disk.Leads, Path: dir + "/out/secret"}, {Kind: disk.Name, Path: outside}, {Kind: disk.Folder, Path: dir + "/out"},
+		{Kind: disk.Place, Path: dir}, {Kind: disk.Remotes, Path: dir}, {Kind: disk.Submodules, Path: dir}, {Kind: disk.Program, Path: "ls", With: "/usr/bin:/bin"},
+	} {
+		if found, err := files.Look(t.Context(), q); err != nil || found[0] != (disk.Answer{}) {
+			t.Errorf("%+v: %+v, %v", q, found, err)
+		}
+	}
+	found, err := files.Look(t.Context(), disk.Question{Kind: disk.Name, Path: dir + "/f"})
+	if err != nil || !found[0].OK {
+		t.Errorf("inside: %+v, %v", found, err)
+	}
 }
 
 // TestNoCollectionLeavesAConfinedFolder: not even to find out what exists outside of it.

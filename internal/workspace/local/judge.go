@@ -38,11 +38,24 @@ func (w *files) Look(ctx context.Context, asked ...disk.Question) ([]disk.Answer
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if w.confined == "" || q.Kind != disk.Program && w.isConfined(q.Path) {
+		if w.mayAnswer(q) {
 			list[i] = disk.Here.Ask(q)
 		}
 	}
 	return list, nil
+}
+
+// mayAnswer reports whether the answer to a question tells nothing of what is outside of
+// the folder that calls are confined to. A repository can be larger than that folder.
+func (w *files) mayAnswer(q disk.Question) bool {
+	if w.confined == "" {
+		return true
+	}
+	if q.Kind == disk.Program || !w.isConfined(q.Path) {
+		return false
+	}
+	at := disk.Here.Ask(disk.Question{Kind: disk.Place, Path: q.Path})
+	return q.Kind == disk.Leads || q.Kind == disk.Folder || q.Kind == disk.Name || w.isConfined(at.Text)
 }
 
 // judge answers one question.
