@@ -30,6 +30,8 @@ type Options struct {
 	Now   time.Time // the present; the time of the clock if zero
 	Once  []string  // further tools that must never be begun again
 	Again []string  // further tools that may be
+	// Workspaces are the data folders of workspaces in which sessions have worked.
+	Workspaces []string
 	// Progress is told how many of how many events were read, now and then.
 	Progress func(done, total int64)
 }
@@ -44,6 +46,7 @@ type auditor struct {
 	total   int64
 	folders map[string]bool // names of the folders that no session has claimed yet
 	leaving map[string]bool // sessions that are being deleted, and the names of their folders
+	places  places          // records in workspaces
 	waited  bool            // true if the engine was given a moment to record what it has just seen
 }
 
@@ -70,11 +73,15 @@ func run(ctx context.Context, dir string, options Options) (report *Report, err 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
+	records, err := openPlaces(options.Workspaces)
+	if err != nil {
+		return nil, err
+	}
 	a := &auditor{
-		ctx: ctx, folder: folder, options: options, found: newFindings(), folders: make(map[string]bool), leaving: make(map[string]bool),
+		ctx: ctx, folder: folder, options: options, places: records, found: newFindings(), folders: make(map[string]bool), leaving: make(map[string]bool),
 		report: &Report{Folder: folder.Dir(), Engine: folder.Engine()},
 	}
-	for _, part := range []func(context.Context) error{a.count, a.listFolders, a.sessions, a.strays, a.processes} {
+	for _, part := range []func(context.Context) error{a.count, a.listFolders, a.sessions, a.strays, a.processes, a.elsewhere} {
 		if err := part(ctx); err != nil {
 			return nil, fmt.Errorf("audit %s: %w", folder.Dir(), err)
 		}
@@ -139,7 +146,7 @@ func (a *auditor) sessions(ctx context.Context) error {
 
 // session looks at one session. One that was deleted is only there for its forks.
 func (a *auditor) session(ctx context.Context, row stored.Session) error {
-	s := newScene(a.found, a.folder, a.options, row)
+	s := newScene(a.found, a.folder, a.places, a.options, row)
 	w := &walk{auditor: a, scene: s, sets: newRuleSets(), bare: row.Deleted}
 	if !row.Deleted {
 		delete(a.folders, stored.FolderOf(row.Name))

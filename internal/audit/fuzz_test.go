@@ -25,7 +25,7 @@ func FuzzLog(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, log []byte) {
 		found := newFindings()
-		s := newScene(found, new(stored.Folder), Options{Now: time.Unix(1794755538, 0)}, stored.Session{Name: "s", Seq: 9})
+		s := newScene(found, new(stored.Folder), nil, Options{Now: time.Unix(1794755538, 0)}, stored.Session{Name: "s", Seq: 9})
 		w := &walk{auditor: &auditor{found: found, report: new(Report)}, scene: s, sets: newRuleSets(), hash: make([]byte, 32)}
 		s.own = true
 		for line := range bytes.SplitSeq(log, []byte{'\n'}) {

@@ -202,6 +202,7 @@ type (
 		Scope            scopeRules      `json:"scope"`
 		Permissions      permissionRules `json:"permissions"`
 		Agent            *agentOf        `json:"agent"`
+		Workspace        *place          `json:"workspace"`
 	}
 
 	// hookMembers are about what a hook was asked and has said.

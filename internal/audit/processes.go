@@ -42,7 +42,12 @@ func (p *processes) fold(s *scene, e *stored.Event, b *body) {
 // completed looks at the process of a command whose call is finished.
 func (p *processes) completed(s *scene, e *stored.Event, b *body, c *call) {
 	id := stored.ProcessID(s.session.Name, c.key)
-	record, found, err := s.folder.Process(id)
+	records, ok := s.records()
+	if !ok {
+		s.unknownRecord(e.Seq, id)
+		return
+	}
+	record, found, err := records.Process(id)
 	switch {
 	case err != nil:
 		s.broken("process.unreadable", e.Seq, "the record %s of the command that event %d has begun cannot be read: %v", id, c.begun, err)
@@ -178,7 +183,12 @@ func (p *processes) taskReported(s *scene, e *stored.Event, b *body) {
 	if !b.Ended || !s.own || s.tasks[b.Key] == nil {
 		return
 	}
-	record, found, err := s.folder.Process(stored.ProcessID(s.session.Name, b.Key))
+	records, ok := s.records()
+	if !ok {
+		s.unknownRecord(e.Seq, stored.ProcessID(s.session.Name, b.Key))
+		return
+	}
+	record, found, err := records.Process(stored.ProcessID(s.session.Name, b.Key))
 	if err != nil || !found || record.Spec == nil {
 		if b.Status != "none" && b.Status != "lost" && s.recent(e.Time) {
 			s.broken("task.missing", e.Seq, "event %d reports a task as %s, and there is no record %s of it", e.Seq, b.Status, stored.ProcessID(s.session.Name, b.Key))
@@ -196,13 +206,17 @@ func (p *processes) taskReported(s *scene, e *stored.Event, b *body) {
 
 // end looks at the records of what is open when the log ends.
 func (p *processes) end(s *scene) {
+	records, ok := s.records()
+	if !ok {
+		return // what is open is only unfinished
+	}
 	for _, c := range openCalls(s.calls()) {
 		if c.begun > s.session.Shared && runs(c.name) {
-			p.openCall(s, c)
+			p.openCall(s, c, records)
 		}
 	}
 	for key, t := range s.tasks {
-		record, found, err := s.folder.Process(stored.ProcessID(s.session.Name, key))
+		record, found, err := records.Process(stored.ProcessID(s.session.Name, key))
 		if err == nil && found && record.Spec == nil {
 			s.halfMade(record.ID)
 			s.broken("process.half-made", t.started, "the task of event %d has a record %s without what was asked for", t.started, record.ID)
@@ -212,8 +226,8 @@ func (p *processes) end(s *scene) {
 
 // openCall looks at the record of a command whose call is open. That there is none
 // yet is only unfinished.
-func (p *processes) openCall(s *scene, c *call) {
-	record, found, err := s.folder.Process(stored.ProcessID(s.session.Name, c.key))
+func (p *processes) openCall(s *scene, c *call, records stored.ProcessRecords) {
+	record, found, err := records.Process(stored.ProcessID(s.session.Name, c.key))
 	switch {
 	case err != nil:
 		s.broken("process.unreadable", c.begun, "the record of the command that event %d has begun cannot be read: %v", c.begun, err)
@@ -231,32 +245,26 @@ func (s *scene) halfMade(id string) { s.half[id] = true }
 // record decides I4 from the folder's side: what a process folder says is sound,
 // and its owner exists.
 func (a *auditor) record(p stored.Process) error {
-	found := Finding{Process: p.ID}
-	broken := func(rule, format string, args ...any) {
-		found.Rule, found.Text = rule, fmt.Sprintf(format, args...)
-		a.found.add(found)
-	}
 	if p.Spec == nil {
 		if !a.found.half[p.ID] {
 			a.left(Finding{Rule: "process.ownerless", Process: p.ID, Text: fmt.Sprintf("the record %s does not say what was asked for, nor by whom", p.ID)})
 		}
 		return nil
 	}
-	found.Session = p.Spec.Get("owner")
-	if id := stored.ProcessID(found.Session, p.Spec.Get("key")); id != p.ID {
+	broken, owner := a.breaker(p), p.Spec.Get("owner")
+	if id := stored.ProcessID(owner, p.Spec.Get("key")); id != p.ID {
 		broken("process.misnamed", "the record %s is that of the process %s", p.ID, id)
 	}
-	a.journal(p, broken)
-	exists, err := a.exists(found.Session)
+	a.kept(p, a.journal(p, broken), broken)
+	exists, err := a.exists(owner)
 	if err == nil && !exists {
-		found.Rule, found.Text = "process.orphaned", fmt.Sprintf("the process of record %s belongs to the session %q, which does not exist", p.ID, found.Session)
-		a.left(found)
+		a.left(Finding{Rule: "process.orphaned", Session: owner, Process: p.ID, Text: fmt.Sprintf("the process of record %s belongs to the session %q, which does not exist", p.ID, owner)})
 	}
 	return err
 }
 
-// journal looks at the order of what happened to a process.
-func (a *auditor) journal(p stored.Process, broken func(rule, format string, args ...any)) {
+// journal looks at the order of what happened to a process, and counts the entries by kind.
+func (a *auditor) journal(p stored.Process, broken func(rule, format string, args ...any)) map[string]int {
 	seen := make(map[string]int)
 	for _, entry := range p.Journal {
 		switch entry.Kind {
@@ -284,7 +292,7 @@ func (a *auditor) journal(p stored.Process, broken func(rule, format string, arg
 	case p.Claim == nil && seen["started"] > 0:
 		broken("process.unclaimed", "the record %s says that the command was started, and nobody has claimed it", p.ID)
 	}
-	a.kept(p, seen, broken)
+	return seen
 }
 
 // once are the entries that a journal has at most once.

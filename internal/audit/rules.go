@@ -120,6 +120,7 @@ var rules = map[string]string{
 	"journal.unclaimed":    "I4",
 	"journal.unstarted":    "I4",
 	"process.abandoned":    "I4",
+	"process.elsewhere":    "I4",
 	"process.half-made":    "I4",
 	"process.keeper-gone":  "I4",
 	"process.misnamed":     "I4",

@@ -14,6 +14,7 @@ import (
 type scene struct {
 	*findings
 	folder  *stored.Folder
+	places  places
 	options Options
 	session stored.Session
 	seq     int64 // position of the last event that was folded
@@ -81,9 +82,9 @@ type report struct {
 	ended     bool
 }
 
-func newScene(f *findings, folder *stored.Folder, options Options, session stored.Session) *scene {
+func newScene(f *findings, folder *stored.Folder, places places, options Options, session stored.Session) *scene {
 	return &scene{
-		findings: f, folder: folder, options: options, session: session, idle: true, config: new(body),
+		findings: f, folder: folder, places: places, options: options, session: session, idle: true, config: new(body),
 		queue: make(map[string]int64), exchanges: make(map[string]string), tasks: make(map[string]*task), reports: make(map[int64]*report),
 	}
 }

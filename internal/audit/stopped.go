@@ -96,7 +96,12 @@ func (p *stopped) end(s *scene) {
 		if t.stopped.IsZero() || s.options.Now.Sub(t.stopped) < stopGrace {
 			continue
 		}
-		record, found, err := s.folder.Process(stored.ProcessID(s.session.Name, key))
+		records, ok := s.records()
+		if !ok {
+			s.unknown("stopped.command", t.started, "whether the command of event %d runs on is recorded in the workspace %s", t.started, s.config.Workspace.label())
+			continue
+		}
+		record, found, err := records.Process(stored.ProcessID(s.session.Name, key))
 		if err == nil && found && record.Claim != nil && stored.Alive(*record.Claim) && endOf(record).state == "running" && !endOf(record).stopping {
 			s.broken("stopped.command", t.started, "the command of event %d (record %s) runs on, although its turn was stopped", t.started, record.ID)
 		}

@@ -243,7 +243,7 @@ func TestEveryLostPageIsSurvived(t *testing.T) {
 func TestEveryRuleIsTriedAndExplained(t *testing.T) {
 	tried := map[string]bool{
 		"stopped.command": true, "process.keeper-gone": true, "store.unreadable": true,
-		"session.unread": true, "signal.descendants": true,
+		"session.unread": true, "signal.descendants": true, "process.elsewhere": true,
 	}
 	for _, list := range [][]fault{faults, doubts} {
 		for _, c := range list {

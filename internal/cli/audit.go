@@ -23,18 +23,19 @@ It shares no code with the engine and changes nothing. It works beside a running
 engine, and on a folder whose engine was killed: what is unfinished is not broken.
 VERDICT is ok, broken, or unknown if stored state does not decide it. Exits with
 code 1 if something is broken, and says what, in which session, and where.`,
-		Example: "  abide audit\n  abide audit --json | jq '.findings[]'\n  abide audit --home /backup/abide --once deploy",
+		Example: "  abide audit\n  abide audit --json | jq '.findings[]'\n  abide audit --home /backup/abide --once deploy\n  abide audit --workspace /backup/box",
 		Args:    arguments(0, 0, "no arguments"),
 	}
 	asJSON := jsonFlag(c)
 	once := c.Flags().StringSlice("once", nil, "further `TOOL`s of your own whose calls must never be begun again after a crash")
+	places := c.Flags().StringSlice("workspace", nil, "data folder `DIR` of an abide workspace, for the records of the commands that ran there")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		dir, log, err := a.store()
 		if err != nil {
 			return err
 		}
 		show := a.newMeter("events")
-		report, err := audit.Run(cmd.Context(), dir, audit.Options{Log: log, Once: *once, Progress: show.tell})
+		report, err := audit.Run(cmd.Context(), dir, audit.Options{Log: log, Once: *once, Workspaces: *places, Progress: show.tell})
 		show.end()
 		if stopped := context.Cause(cmd.Context()); stopped != nil {
 			return stopped

@@ -28,7 +28,7 @@ import (
 
 // A Folder is a data folder that is open for reading.
 type Folder struct {
-	dir  string
+	ProcessRecords
 	log  string // path of the database
 	db   *sql.DB
 	tx   *sql.Tx
@@ -56,7 +56,7 @@ func Open(ctx context.Context, dir, log string) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data folder %s: %w", dir, err)
 	}
-	f := &Folder{dir: dir, log: cmp.Or(log, filepath.Join(dir, "abide.db"))}
+	f := &Folder{ProcessRecords: ProcessRecords{dir}, log: cmp.Or(log, filepath.Join(dir, "abide.db"))}
 	info, err := os.Stat(f.log)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

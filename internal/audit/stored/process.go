@@ -31,9 +31,23 @@ func ProcessID(owner, key string) string {
 	return "p" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:10]))
 }
 
+// ProcessRecords are the records of processes in a data folder.
+type ProcessRecords struct{ dir string }
+
+// OpenWorkspace returns the records in the data folder of a workspace, and the identity of the
+// workspace.
+func OpenWorkspace(dir string) (records ProcessRecords, identity string, err error) {
+	records.dir = filepath.Join(dir, "workspace")
+	text, err := os.ReadFile(filepath.Join(records.dir, "identity"))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s is not the data folder of a workspace: it has no workspace/identity", dir)
+	}
+	return records, strings.TrimSpace(string(text)), err
+}
+
 // Processes yields the names of the folders of commands. Those that are in reserve,
 // or about to be removed, are left out.
-func (f *Folder) Processes() iter.Seq2[string, error] {
+func (f ProcessRecords) Processes() iter.Seq2[string, error] {
 	return f.names("processes", func(name string) bool {
 		return len(name) == len(ProcessID("", "")) && name[0] == 'p' && strings.Trim(name[1:], "0123456789abcdefghijklmnopqrstuv") == ""
 	})
@@ -41,7 +55,7 @@ func (f *Folder) Processes() iter.Seq2[string, error] {
 
 // names yields the wanted names in a folder of the data folder, which need not be
 // there.
-func (f *Folder) names(folder string, wanted func(string) bool) iter.Seq2[string, error] {
+func (f ProcessRecords) names(folder string, wanted func(string) bool) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		dir, err := os.Open(filepath.Join(f.dir, folder))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -67,13 +81,13 @@ func (f *Folder) names(folder string, wanted func(string) bool) iter.Seq2[string
 }
 
 // HasProcess reports whether there is a folder of that name.
-func (f *Folder) HasProcess(id string) bool {
+func (f ProcessRecords) HasProcess(id string) bool {
 	_, err := os.Lstat(filepath.Join(f.dir, "processes", id))
 	return err == nil
 }
 
 // Process reads the folder of a command. It reports false if there is none.
-func (f *Folder) Process(id string) (p Process, found bool, err error) {
+func (f ProcessRecords) Process(id string) (p Process, found bool, err error) {
 	p.ID = id
 	dir := filepath.Join(f.dir, "processes", id)
 	if _, err := os.Lstat(dir); err != nil {
