@@ -132,9 +132,9 @@ func TestNoLookLeavesAConfinedFolder(t *testing.T) {
 	files := confined(t, dir)
 	for _, q := range []disk.Question{
 		{Kind: disk.Leads, Path: outside + "/secret"}, {Kind: disk.Leads, Path: dir + "/out/secret"}, {Kind: disk.Name, Path: outside}, {Kind: disk.Folder, Path: dir + "/out"},
-		{Kind: disk.Place, Path: dir}, {Kind: disk.Remotes, Path: dir}, {Kind: disk.Submodules, Path: dir}, {Kind: disk.Program, Path: "ls", With: "/usr/bin:/bin"},
+		{Kind: disk.Place, Path: dir}, {Kind: disk.Remotes, Path: dir}, {Kind: disk.Submodules, Path: dir}, {Kind: disk.Repository, Path: outside}, {Kind: disk.Program, Path: "ls", With: "/usr/bin:/bin"},
 	} {
-		if found, err := files.Look(t.Context(), q); err != nil || found[0] != (disk.Answer{}) {
+		if found, err := files.Look(t.Context(), q); err != nil || found[0] != disk.Unknown(q) {
 			t.Errorf("%+v: %+v, %v", q, found, err)
 		}
 	}

@@ -38,7 +38,7 @@ func (w *files) Look(ctx context.Context, asked ...disk.Question) ([]disk.Answer
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if w.mayAnswer(q) {
+		if list[i] = disk.Unknown(q); w.mayAnswer(q) {
 			list[i] = disk.Here.Ask(q)
 		}
 	}

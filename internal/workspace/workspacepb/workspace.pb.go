@@ -251,6 +251,7 @@ const (
 	LookRequest_KIND_PROGRAM     LookRequest_Kind = 5 // ok if the program is one of the system
 	LookRequest_KIND_SUBMODULES  LookRequest_Kind = 6 // ok if a repository inside of a folder has configuration that runs code; text is its path, more the key
 	LookRequest_KIND_REMOTES     LookRequest_Kind = 7 // text is what the configuration of a repository says of others, in JSON
+	LookRequest_KIND_REPOSITORY  LookRequest_Kind = 8 // ok if a folder has a repository in it, or a link to another folder; text is the number of files that were searched
 )
 
 // Enum value maps for LookRequest_Kind.
@@ -264,6 +265,7 @@ var (
 		5: "KIND_PROGRAM",
 		6: "KIND_SUBMODULES",
 		7: "KIND_REMOTES",
+		8: "KIND_REPOSITORY",
 	}
 	LookRequest_Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
@@ -274,6 +276,7 @@ var (
 		"KIND_PROGRAM":     5,
 		"KIND_SUBMODULES":  6,
 		"KIND_REMOTES":     7,
+		"KIND_REPOSITORY":  8,
 	}
 )
 
@@ -7833,13 +7836,13 @@ const file_workspace_proto_rawDesc = "" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12/\n" +
 	"\x03now\x18\x02 \x01(\v2\x1d.abide.workspace.v1.FileStateR\x03now\x121\n" +
 	"\x04want\x18\x03 \x01(\v2\x1d.abide.workspace.v1.FileStateR\x04want\"\x11\n" +
-	"\x0fRestoreResponse\"\xdb\x02\n" +
+	"\x0fRestoreResponse\"\xf0\x02\n" +
 	"\vLookRequest\x12F\n" +
 	"\tquestions\x18\x01 \x03(\v2(.abide.workspace.v1.LookRequest.QuestionR\tquestions\x1al\n" +
 	"\bQuestion\x128\n" +
 	"\x04kind\x18\x01 \x01(\x0e2$.abide.workspace.v1.LookRequest.KindR\x04kind\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\fR\x04path\x12\x12\n" +
-	"\x04with\x18\x03 \x01(\fR\x04with\"\x95\x01\n" +
+	"\x04with\x18\x03 \x01(\fR\x04with\"\xaa\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -7850,7 +7853,8 @@ const file_workspace_proto_rawDesc = "" +
 	"KIND_PLACE\x10\x04\x12\x10\n" +
 	"\fKIND_PROGRAM\x10\x05\x12\x13\n" +
 	"\x0fKIND_SUBMODULES\x10\x06\x12\x10\n" +
-	"\fKIND_REMOTES\x10\a\"\x93\x01\n" +
+	"\fKIND_REMOTES\x10\a\x12\x13\n" +
+	"\x0fKIND_REPOSITORY\x10\b\"\x93\x01\n" +
 	"\fLookResponse\x12A\n" +
 	"\aanswers\x18\x01 \x03(\v2'.abide.workspace.v1.LookResponse.AnswerR\aanswers\x1a@\n" +
 	"\x06Answer\x12\x0e\n" +
