@@ -39,6 +39,8 @@ func look(t *testing.T, p *Fixture) {
 		{Kind: disk.Program, Path: "no-such-program", With: "/usr/bin:/bin"}:  {},
 		{Kind: disk.Program, Path: "f", With: p.at("sub") + ":/usr/bin:/bin"}: {},
 		{Kind: disk.Remotes, Path: p.at("sub")}:                               {OK: true, Text: `{"Addresses":{"origin":["https://x.org/a"]},"Defaults":null}`},
+		{Kind: disk.Repository, Path: p.at("vendored")}:                       {OK: true, Text: "2"},
+		{Kind: disk.Repository, Path: p.at("sub")}:                            {Text: "2"},
 		{Kind: 99, Path: p.Dir}:                                               {},
 		{}:                                                                    {},
 	} {
