@@ -55,17 +55,10 @@ type taskName struct {
 	key     string
 }
 
-// watchElsewhere watches a command as long as its workspace can be used. If its turn was
-// stopped while the workspace was away, the command is stopped first.
+// watchElsewhere watches a command as long as its workspace can be used.
 func (t *toolbox) watchElsewhere(ctx context.Context, source session.TaskSource, name taskName, last string) (event.TaskReportedData, error) {
 	if _, gone := t.givenUp.Load(name); gone {
 		return givenUp(name.key, ""), nil
-	}
-	if _, stop := t.stops.Load(name); stop {
-		if err := t.commands.Stop(ctx, name.session, name.key); err != nil {
-			return event.TaskReportedData{}, err
-		}
-		t.stops.Delete(name)
 	}
 	return source.Watch(ctx, name.session, name.key, last)
 }
@@ -107,21 +100,49 @@ func (t placedTasks) Seen(id event.SessionID, key string) {
 		t.TaskSource.Seen(id, key)
 		return
 	}
-	t.tools.seeing.Go(func() { t.TaskSource.Seen(id, key) })
+	t.tools.later.Go(func() { t.TaskSource.Seen(id, key) })
 }
 
 // endTask ends the command of a call, because its turn was stopped. It does not wait for a
-// workspace that is away: whoever watches the command ends it when the workspace is back.
+// workspace that is away: the command is ended when the workspace is back.
 func (t *toolbox) endTask(ctx context.Context, id event.SessionID, key string) error {
 	if !t.workspaces.isRemote(ctx, id) {
 		return t.commands.Stop(ctx, id, key)
 	}
-	t.stops.Store(taskName{id, key}, true)
-	err := t.commands.Stop(hurriedly(ctx), id, key)
+	name := taskName{id, key}
+	err := t.endThere(ctx, name)
 	if err == nil {
-		t.stops.Delete(taskName{id, key})
+		return nil
+	}
+	if _, known := t.stops.LoadOrStore(name, true); !known {
+		t.later.Go(func() { t.endLater(ctx, name) })
 	}
 	return err
+}
+
+// endThere ends a command in another workspace, if that answers now.
+func (t *toolbox) endThere(ctx context.Context, name taskName) error {
+	if err := t.workspaces.answers(ctx, name.session); err != nil {
+		return err
+	}
+	return t.commands.Stop(hurriedly(ctx), name.session, name.key)
+}
+
+// endLater tries to end a command until its workspace is back, a person gives it up, or this
+// engine ends; the next engine tries again. Whoever watches the command cannot do that: after
+// a short absence of the workspace it has noticed nothing.
+func (t *toolbox) endLater(ctx context.Context, name taskName) {
+	defer t.stops.Delete(name)
+	for {
+		select {
+		case <-time.After(watchPause):
+		case <-ctx.Done():
+			return
+		}
+		if _, gone := t.givenUp.Load(name); gone || t.endThere(ctx, name) == nil {
+			return
+		}
+	}
 }
 
 // lastPlace returns the workspace of a session that was deleted; nil for this machine.
@@ -147,6 +168,9 @@ func (t *toolbox) endElsewhere(place event.Workspace, owner process.Owner) error
 	ctx := hurriedly(context.Background())
 	c, err := t.workspaces.registry.Open(place)
 	if err != nil {
+		return err
+	}
+	if err := c.Answers(ctx); err != nil {
 		return err
 	}
 	processes := c.Workspace().Processes

@@ -87,7 +87,11 @@ func (t tasks) ofSession(ctx context.Context, id event.SessionID, away map[event
 		defer cancel()
 		ctx = hurried
 	}
-	all, err := t.commands.Tasks(ctx, id)
+	err = t.workspaces.answers(ctx, id)
+	var all []bash.Task
+	if err == nil {
+		all, err = t.commands.Tasks(ctx, id)
+	}
 	if at != nil && (workspace.Unusable(err) || errors.Is(err, context.DeadlineExceeded)) {
 		away[*at] = err
 		return t.unreachable(context.WithoutCancel(ctx), id, err)
@@ -217,7 +221,11 @@ func (t tasks) Stop(ctx context.Context, p api.TaskParams) (api.Task, error) {
 	if remote {
 		asked = hurriedly(ctx)
 	}
-	task, err := t.find(asked, p.SessionID, p.TaskID)
+	var task bash.Task
+	err := t.workspaces.answers(ctx, p.SessionID)
+	if err == nil {
+		task, err = t.find(asked, p.SessionID, p.TaskID)
+	}
 	if err == nil {
 		task.Process, err = t.commands.Processes.Stop(asked, task.Process.Owner, task.Process.ID)
 	}
@@ -259,6 +267,9 @@ func (t tasks) giveUp(ctx context.Context, p api.TaskParams, why error) (api.Tas
 func (t tasks) Of(ctx context.Context, id event.SessionID, keys []string) ([]api.Task, error) {
 	if t.workspaces.isRemote(ctx, id) {
 		ctx = hurriedly(ctx)
+	}
+	if err := t.workspaces.answers(ctx, id); err != nil {
+		return nil, err
 	}
 	all, err := t.commands.Tasks(ctx, id)
 	if err != nil {

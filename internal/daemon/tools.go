@@ -37,12 +37,12 @@ type toolbox struct {
 	scopes     scopes
 	processes  *process.Manager // processes on this machine; nil if the system does not support durable commands
 	commands   *bash.Commands
-	seeing     sync.WaitGroup // counts the ends of commands that are being marked as seen in other workspaces
+	later      sync.WaitGroup // counts what is done in other workspaces while nobody waits for it
 	protected  protect.List
 	guard      *guard.Guard
 	host       *session.Host // nil until the engine has one
 	store      eventlog.Store
-	stops      sync.Map // commands, by taskName, that are to be ended when their workspace is back
+	stops      sync.Map // commands, by taskName, that are being ended when their workspace is back
 	givenUp    sync.Map // commands, by taskName, that nobody waits for any more
 	family     family
 	retention  process.Retention
@@ -158,7 +158,7 @@ func (t *toolbox) markUnawaited(ctx context.Context, host *session.Host) {
 func (t *toolbox) close() error {
 	t.guard.Close()
 	err := t.workspaces.registry.Close()
-	t.seeing.Wait()
+	t.later.Wait()
 	if t.processes == nil {
 		return err
 	}

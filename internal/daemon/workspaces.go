@@ -183,6 +183,16 @@ func (w *sessionWorkspaces) elsewhere(ctx context.Context, call tool.Call) (work
 	return c.Workspace().Files, nil
 }
 
+// answers returns nil if the workspace of a session gives a sign of life now, or is this
+// machine.
+func (w *sessionWorkspaces) answers(ctx context.Context, id event.SessionID) error {
+	c, err := w.connection(ctx, id)
+	if err != nil || c == nil {
+		return err
+	}
+	return c.Answers(ctx)
+}
+
 // hurriedly returns a context for calls that do not wait for a workspace that is away.
 func hurriedly(ctx context.Context) context.Context { return bridge.WithoutPatience(ctx) }
 

@@ -306,7 +306,7 @@ func (r *Registry) connect(w event.Workspace, place Place, o bridge.ClientOption
 	case c != nil:
 		_ = c.client.Close()
 	}
-	c = &Connection{place: place, token: o.Token}
+	c = &Connection{workspace: w, place: place, token: o.Token}
 	o.Explain = func(err error) error {
 		c.doubt()
 		return explain(w, place, err)
@@ -413,14 +413,45 @@ func explain(w event.Workspace, place Place, err error) error {
 
 // A Connection is the way to a workspace.
 type Connection struct {
-	client *bridge.Client
-	place  Place
-	token  string
+	client    *bridge.Client
+	workspace event.Workspace
+	place     Place
+	token     string
 
 	mu       sync.Mutex
 	failed   bool // true if a request failed because of the way to the workspace
 	about    *workspace.Description
-	aboutFor int64 // number of connections that were made before about was asked for
+	aboutFor int64     // number of connections that were made before about was asked for
+	silent   time.Time // time of the last sign of life that did not come
+}
+
+// The time that the sign of life of a workspace may take, and how long one that gave none
+// counts as silent.
+const (
+	signTime   = time.Second
+	silentTime = 2 * time.Second
+)
+
+// Answers returns nil if the workspace gives a sign of life now. Somebody who must not wait
+// asks before each request: a connection to a machine that has vanished looks like one to a
+// workspace that works, until nothing was heard for long.
+func (c *Connection) Answers(ctx context.Context) error {
+	away := explain(c.workspace, c.place, fmt.Errorf("%w (it does not answer)", workspace.ErrAway))
+	c.mu.Lock()
+	silent := !c.silent.IsZero() && time.Since(c.silent) < silentTime
+	c.mu.Unlock()
+	if silent {
+		return away
+	}
+	ctx, cancel := context.WithTimeoutCause(bridge.WithoutPatience(ctx), signTime, away)
+	defer cancel()
+	_, err := c.client.Describe(ctx)
+	if errors.Is(context.Cause(ctx), workspace.ErrAway) {
+		c.mu.Lock()
+		c.silent = time.Now()
+		c.mu.Unlock()
+	}
+	return err
 }
 
 // Workspace returns the workspace.
