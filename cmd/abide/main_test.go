@@ -28,12 +28,13 @@ import (
 // retries are short, so that no test waits for a clock.
 var retries = []time.Duration{time.Millisecond, 2 * time.Millisecond}
 
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"abide":       main,
-		"abide-tools": func() { os.Exit(cli.Process(cli.Options{Tools: turn.Catalog{note{}}, Retries: retries})) },
-	})
+// programs are what this binary is, by the name under which it is run.
+var programs = map[string]func(){
+	"abide":       main,
+	"abide-tools": func() { os.Exit(cli.Process(cli.Options{Tools: turn.Catalog{note{}}, Retries: retries})) },
 }
+
+func TestMain(m *testing.M) { testscript.Main(m, programs) }
 
 // noRaceSleep turns off the second that the race detector sleeps at the end of each
 // process.
