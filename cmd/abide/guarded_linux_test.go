@@ -176,7 +176,7 @@ func TestAnEngineThatIsKilledForgetsNoProtectedFileElsewhere(t *testing.T) {
 	g.wantFiles("after the first crash", false)
 	engine.kill()
 	engine = g.engine()
-	stream = engine.resumeAsked(id)
+	engine.resumeAsked(id)
 	request := ""
 	for e, err := range engine.client.Events(t.Context(), id, 0) {
 		must(t, err)
