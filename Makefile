@@ -61,6 +61,7 @@ bench-sdk: build ## measure the protocol through the real Go SDK beside the engi
 soak: ## 10,000 turns in one session; kill the real program at random for 10 minutes, and 200 clients 10 times each
 	ABIDE_TURNS=10000 go test -timeout 60m -run 'Soak' -v ./internal/session
 	ABIDE_SOAK=10m go test -race -timeout 60m -run 'Random|Relay|Stop' -v ./internal/killtest
+	ABIDE_SOAK=10m go test -race -timeout 120m -run 'Matrix' -v ./cmd/abide
 	ABIDE_CROWD=200x10 go -C sdk test -race -timeout 60m -run 'Crowd|EveryEvent' -v .
 
 clean: ## remove what build made
