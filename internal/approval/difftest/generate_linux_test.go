@@ -45,7 +45,7 @@ var odd = []string{
 	"if ", "then ", "fi", "time ", "time -p ", "! ", "{ ", "; }", "( ", " )", "coproc ", "function ", "for x in a; do ", "; done", "case x in x) ", ";; esac", "in ", "do ", "select ",
 	"eval ", "exec ", "command ", "builtin ", "export x=2;", "cd sub;", "cd sub && ", "set -f;", "unset x;", "declare x=2;", ". ./evil;", "trap ls EXIT;", "alias ls=evil\n",
 	"f() { evil; };", "ls() { evil; };", "((x=2));", "[[ a ]] && ", "let x=2;", "read x;", "printf -v x 2;", "test -v x;", ":;", "umask 0;", "shopt -s extglob\n", "IFS=a;", "enable ls;", "printf 'a%n' PATH;", "printf -- %n x; ", "printf %s a | ", "cd sub && ", "cd nothing || ", "cd nothing && ", "cd ./sub &&\n", "command ", "command -- ", "exit;", "exit 1 || ", ": >new;", "pwd && ",
-	" </dev/null", " >/dev/null", " >victim", " >new", " <README.md", " >>b", " 2>new", " 2>&1", " >&2", " &>new", " >|victim", " <nothing", " >sub", " >sub/new", " >sub/no/new", " 3>new", " <>new", " >a >b", " <a <b", " >/tmp/new", " >../new", " >/dev/nullx",
+	" </dev/null", " >/dev/null", " >victim", " >new", " <README.md", " >>b", " 2>new", " '2'>new", " \\2>new", " \"1\">&2", " 2>&1", " >&2", " &>new", " >|victim", " <nothing", " >sub", " >sub/new", " >sub/no/new", " 3>new", " <>new", " >a >b", " <a <b", " >/tmp/new", " >../new", " >/dev/nullx",
 	"<<EOF\nls\nEOF\n", "<<'EOF'\n", "<<-EOF\n", "<<<a", "<(ls)", ">(ls)", "git", "evil", "./evil", "sudo ", "ls", "cat", "a", "b", "x", "1", "2", "0", "12", "-R", "sub", "main.go",
 }
 
@@ -59,12 +59,12 @@ type generator struct {
 	base int // number of scripts at the start of the pool that are never replaced
 }
 
-// maxPool is the number of scripts that are kept to be changed further.
-const maxPool = 6000
+// maxKept is the number of scripts that are kept to be changed further.
+const maxKept = 4000
 
 func newGenerator(t testing.TB, seed uint64) *generator {
-	pool := append(readCorpus(t), ordinary...)
-	for range 3 { // most of the corpus is never allowed, and these are
+	pool := readCorpus(t)
+	for half := 2 * len(pool); len(pool) < half; { // most of the corpus is never allowed, and these are
 		pool = append(pool, ordinary...)
 	}
 	return &generator{rand: rand.New(rand.NewPCG(seed, 0)), pool: pool, base: len(pool)}
@@ -110,7 +110,7 @@ func (g *generator) pick() string { return g.pool[g.rand.IntN(len(g.pool))] }
 func (g *generator) keep(s string) {
 	switch {
 	case len(s) > 200:
-	case len(g.pool) < maxPool:
+	case len(g.pool)-g.base < maxKept:
 		g.pool = append(g.pool, s)
 	default:
 		g.pool[g.base+g.rand.IntN(len(g.pool)-g.base)] = s
