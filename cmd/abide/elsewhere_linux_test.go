@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,11 +49,26 @@ func newSecureElsewhere(t *testing.T) *elsewhere {
 	e := newMachines(t)
 	certificate(t, e.there)
 	must(t, os.WriteFile(filepath.Join(e.there, "token"), []byte("a secret\n"), 0o600))
-	e.args = []string{"--listen", "tcp:127.0.0.1:0", "--tls-cert", "cert.pem", "--tls-key", "key.pem", "--token-file", "token"}
+	e.args = []string{"--listen", "tcp:" + steadyAddress(t), "--tls-cert", "cert.pem", "--tls-key", "key.pem", "--token-file", "token"}
 	address := e.serve()
-	e.args[1] = address // it comes back at the same address
 	e.configure("[workspaces.box]\naddress = \"" + address + "\"\ntls_ca = \"" + filepath.Join(e.there, "cert.pem") + "\"\ntoken_file = \"" + filepath.Join(e.there, "token") + "\"\n")
 	return e
+}
+
+// steadyAddress returns an address at which a program can listen, end and listen again. Its
+// port is below those that the system hands out by itself (32768 and up), one of which
+// another connection could get in between.
+func steadyAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(22000)))
+		if err == nil {
+			must(t, l.Close())
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 func newMachines(t *testing.T) *elsewhere {

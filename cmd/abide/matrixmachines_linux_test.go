@@ -59,7 +59,7 @@ func newMatrix(t *testing.T, o matrixOptions) *matrix {
 	address := "unix:" + filepath.Join(m.there, "w.sock")
 	listen := "unix:" + filepath.Join(m.root, "wire")
 	if o.tcp {
-		address, listen = "tcp:127.0.0.1:0", "tcp:127.0.0.1:0"
+		address, listen = "tcp:"+steadyAddress(t), "tcp:"+steadyAddress(t)
 	}
 	m.args = []string{"workspace", "--dir", "src", "--listen", address}
 	m.serve()
@@ -170,7 +170,7 @@ func (m *matrix) serve() {
 	p := m.program("abide", m.there, workspaceUser, m.args...)
 	p.Env = append(p.Env, "PLACE=there")
 	p.begin()
-	m.args[4] = p.await(`^listening on (\S+)\n`)[1]
+	p.await(`^listening on (\S+)\n`)
 	m.mu.Lock()
 	m.serves = p
 	m.mu.Unlock()

@@ -4,8 +4,8 @@ import (
 	"context"
 	"net"
 	"path/filepath"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/abide-run/abide/internal/workspace/bridge/bridgetest"
@@ -19,24 +19,29 @@ type wire interface {
 }
 
 // sockets is a wire of real sockets: a Unix socket, or TCP on this machine.
-type sockets struct{ network, address string }
+type sockets struct {
+	network, address string
+	at               atomic.Value // string: where the last listener listens
+}
 
 func unixSocket(t *testing.T) *sockets {
-	return &sockets{"unix", filepath.Join(t.TempDir(), "sock")}
+	return &sockets{network: "unix", address: filepath.Join(t.TempDir(), "sock")}
 }
+
+// loopback returns a wire of TCP. Each listener gets a new port: between two listeners
+// another program could take the port of the first.
+func loopback() *sockets { return &sockets{network: "tcp", address: "127.0.0.1:0"} }
 
 func (s *sockets) listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen(s.network, s.address)
 	must(t, err)
-	if strings.HasSuffix(s.address, ":0") {
-		s.address = l.Addr().String()
-	}
+	s.at.Store(l.Addr().String())
 	return l
 }
 
 func (s *sockets) dial(ctx context.Context) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, s.network, s.address)
+	return new(net.Dialer).DialContext(ctx, s.network, s.at.Load().(string))
 }
 
 // memory is a wire in memory.
