@@ -20,11 +20,12 @@ import (
 // own beside the store, so that filling it costs appends nothing, and damage to it costs
 // no event: it can be made again from the log at any time.
 //
-// Appends only note which sessions have changed. A moment later, and before each search,
-// the index takes in what they have added. What changed in other processes is found when
+// Appends only note which sessions have changed. When the store is quiet, and before each
+// search, the index takes in what they have added. What changed in other processes is found when
 // the index is opened, by comparing the ends of all sessions.
 type searchIndex struct {
 	store *Store
+	delay time.Duration // time without appends before the index is filled
 
 	mu    sync.Mutex // held while the index is used; never while the store commits
 	db    *sql.DB
@@ -33,9 +34,10 @@ type searchIndex struct {
 
 	touched struct {
 		sync.Mutex
-		sessions map[event.SessionID]bool
-		timer    *time.Timer // fills the index; nil if nothing is to be done
-		closed   bool
+		sessions    map[event.SessionID]bool
+		timer       *time.Timer // fills the index; nil if nothing is to be done
+		first, last time.Time   // times of the first and the last change that the index lacks
+		closed      bool
 	}
 	filling sync.WaitGroup
 }
@@ -55,9 +57,13 @@ const indexSchema = `
 	INSERT INTO messages (messages, rank) VALUES ('secure-delete', 1);
 	PRAGMA user_version = 1`
 
-// fillDelay is how long after an append the index is filled, so that a turn that is
-// running is not disturbed for each of its steps.
-const fillDelay = 2 * time.Second
+// The index is filled when nothing was appended for fillDelay, so that turns that are
+// running are not disturbed, but no later than fillLatest after the first append: a search
+// would have to wait for all of it.
+const (
+	fillDelay  = 2 * time.Second
+	fillLatest = time.Minute
+)
 
 // touch notes that a session has changed.
 func (x *searchIndex) touch(id event.SessionID) {
@@ -71,19 +77,35 @@ func (x *searchIndex) touch(id event.SessionID) {
 		t.sessions = make(map[event.SessionID]bool)
 	}
 	t.sessions[id] = true
+	t.last = time.Now()
 	if t.timer == nil {
+		t.first = t.last
 		x.filling.Add(1)
-		t.timer = time.AfterFunc(fillDelay, x.fillInBackground) // close waits for it
+		t.timer = time.AfterFunc(x.delay, x.fillInBackground) // close waits for it
 	}
+}
+
+// isQuiet reports whether the index is to be filled now. If not, it sets the timer again.
+func (x *searchIndex) isQuiet() bool {
+	t := &x.touched
+	t.Lock()
+	defer t.Unlock()
+	wait := min(x.delay-time.Since(t.last), fillLatest-time.Since(t.first))
+	if wait > 0 && !t.closed {
+		t.timer.Reset(wait)
+		return false
+	}
+	t.timer = nil
+	return true
 }
 
 // fillInBackground takes in what has changed, in small parts with pauses. Its errors are
 // of no consequence: the next search meets them again.
 func (x *searchIndex) fillInBackground() {
+	if !x.isQuiet() {
+		return
+	}
 	defer x.filling.Done()
-	x.touched.Lock()
-	x.touched.timer = nil
-	x.touched.Unlock()
 	for {
 		began := time.Now()
 		x.mu.Lock()

@@ -235,18 +235,34 @@ func TestAnImpatientSearchSaysWhatItLacks(t *testing.T) {
 }
 
 // TestTheIndexIsFilledBesideAppends checks that appends leave the index alone, and that
-// it is filled nevertheless.
+// it is filled nevertheless: when the store is quiet, or was not for a long time.
 func TestTheIndexIsFilledBesideAppends(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+	s.search.delay = time.Hour // the timer does not fire while the test runs
 	speak(t, s, "s", "apple")
 	if _, err := os.Stat(s.path + "-search"); err == nil {
 		t.Error("an append has made the index")
 	}
-	if !s.search.touched.timer.Stop() {
-		t.Fatal("nothing would fill the index")
+	touched := &s.search.touched
+	fill := func() { // as the timer does
+		if !touched.timer.Stop() {
+			t.Fatal("nothing would fill the index")
+		}
+		s.search.fillInBackground()
 	}
-	s.search.fillInBackground()
+	fill()
+	if _, err := os.Stat(s.path + "-search"); err == nil {
+		t.Error("the index is made while the store is busy")
+	}
+	touched.last = touched.last.Add(-time.Hour)
+	fill()
 	if n := indexed(t, s.path, "apple"); n != 1 {
 		t.Errorf("the index has %d messages, want 1", n)
+	}
+	speak(t, s, "t", "apple")
+	touched.first = touched.first.Add(-fillLatest)
+	fill()
+	if n := indexed(t, s.path, "apple"); n != 2 {
+		t.Errorf("the index has %d messages, want 2", n)
 	}
 }

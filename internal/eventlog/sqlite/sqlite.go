@@ -89,7 +89,7 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 		heads:   newHeads(),
 	}
 	s.queue.idle.L = &s.queue.mu
-	s.search.store = s
+	s.search.store, s.search.delay = s, fillDelay
 	if err := s.connect(ctx, opts); err != nil {
 		s.disconnect()
 		return nil, err
