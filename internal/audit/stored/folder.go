@@ -41,7 +41,7 @@ type Folder struct {
 
 const (
 	applicationID = 0x61626964 // "abid"
-	newestSchema  = 4          // 3 and the same tables, with a session in another workspace
+	newestSchema  = 5
 )
 
 // ErrChanged means that an engine began to write while the folder was read as one

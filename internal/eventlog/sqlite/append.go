@@ -24,7 +24,6 @@ type addition struct {
 	jobs   []eventlog.JobChange
 	secret []eventlog.Secret
 	events int
-	needs  int // schema version that a program has to know to go on with the session
 }
 
 func newAddition(id event.SessionID, batch eventlog.Batch) (*addition, error) {
@@ -35,7 +34,7 @@ func newAddition(id event.SessionID, batch eventlog.Batch) (*addition, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &addition{id: id, after: batch.After, end: end, body: join(batch.Events), jobs: batch.Jobs, secret: batch.Secrets, events: len(batch.Events), needs: neededVersion(batch.Info)}
+	a := &addition{id: id, after: batch.After, end: end, body: join(batch.Events), jobs: batch.Jobs, secret: batch.Secrets, events: len(batch.Events)}
 	if batch.Info != nil {
 		text, err := json.Marshal(batch.Info)
 		if err != nil {
@@ -150,10 +149,7 @@ func (w *writing) store(a *addition, h head) error {
 			return err
 		}
 	}
-	if err := w.putSecrets(h.session, a.secret); err != nil {
-		return err
-	}
-	return w.raiseVersion(a.needs)
+	return w.putSecrets(h.session, a.secret)
 }
 
 // refuse returns the reason why an addition cannot be stored. That this process is

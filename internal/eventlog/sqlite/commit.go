@@ -43,8 +43,6 @@ type writing struct {
 	clock      int64 // time of the last change, in microseconds
 	written    int   // number of bytes that were appended since the size of the write-ahead log was looked at
 	renewed    bool  // true if the order was made anew because a page was damaged
-	version    int   // schema version of the file
-	raised     int   // schema version that this transaction gives to the file; 0 if it stays
 
 	begin, commit, fence         *sql.Stmt
 	find, create, extend, insert *sql.Stmt
@@ -255,7 +253,6 @@ func (s *Store) transact(group []*op) (err error) {
 	if group[0].alone {
 		return w.applyAlone(group[0])
 	}
-	w.raised = 0
 	if _, err := w.begin.Exec(); err != nil {
 		return err
 	}
@@ -268,7 +265,6 @@ func (s *Store) transact(group []*op) (err error) {
 		w.rollback()
 		return commitError{err}
 	}
-	w.version = max(w.version, w.raised)
 	if err := s.files.check(); err != nil {
 		return err
 	}

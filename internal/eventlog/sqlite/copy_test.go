@@ -214,7 +214,7 @@ func TestAStoreOfAnOlderVersionIsCopiedAndVerifiedAsItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer src.close()
-	if version, err := schemaVersion(t.Context(), src.conn, to); err != nil || version != 1 {
+	if version, err := storedVersion(t.Context(), src.conn, to); err != nil || version != 1 {
 		t.Errorf("the copy has version %d, %v", version, err)
 	}
 }

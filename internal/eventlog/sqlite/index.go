@@ -134,12 +134,8 @@ func (s *Store) Reindex(ctx context.Context, id event.SessionID, at eventlog.End
 	text, err := json.Marshal(info)
 	if err == nil {
 		err = s.change(ctx, id, func(w *writing, session int64) error {
-			err := w.exec("UPDATE sessions SET active = ?, info = ? WHERE id = ? AND seq = ? AND head = ?",
+			return w.exec("UPDATE sessions SET active = ?, info = ? WHERE id = ? AND seq = ? AND head = ?",
 				info.Attended(), string(text), session, int64(at.Seq), at.Hash[:])
-			if err != nil {
-				return err
-			}
-			return w.raiseVersion(neededVersion(&info))
 		})
 	}
 	if err != nil {

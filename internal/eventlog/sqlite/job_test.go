@@ -10,7 +10,7 @@ import (
 
 func TestAStoreOfTheFirstVersionGetsItsJobs(t *testing.T) {
 	path := makeDamageStore(t)
-	tamper(t, path, "DROP INDEX sessions_modified; DROP TABLE jobs; PRAGMA user_version = 1")
+	tamper(t, path, toVersion3+"DROP INDEX sessions_modified; DROP TABLE jobs; PRAGMA user_version = 1")
 	s := open(t, path)
 	if got, err := read(t, s, "victim"); err != nil || len(got) != 8 {
 		t.Errorf("victim says %q, %v", got, err)

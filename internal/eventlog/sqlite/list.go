@@ -68,7 +68,8 @@ func (s *Store) walkSessions(ctx context.Context, q eventlog.Query, f func(event
 func (s *Store) yieldMoved(ctx context.Context, q eventlog.Query, listing *eventlog.Listing, yield func(eventlog.Session, error) bool) error {
 	q.After = eventlog.Place{}
 	where, args := conditions(q)
-	moved, err := s.sessions(ctx, where+" AND s.modified > ?"+inOrder, append(args, listing.Began().UnixMicro())...)
+	began := listing.Began().UnixMicro()
+	moved, err := s.sessions(ctx, where+" AND s.recent >= ? >> 20 AND s.modified > ?"+inOrder, append(args, began, began)...)
 	if err != nil {
 		return err
 	}
@@ -95,8 +96,9 @@ func (s *Store) yieldSalvaged(ctx context.Context, listing *eventlog.Listing, yi
 	return nil
 }
 
-// inOrder is the order of a listing.
-const inOrder = " ORDER BY s.modified DESC, s.id DESC"
+// inOrder is the order of a listing: that of the time of the last change. The first column
+// is the time in larger units, for which there is an index.
+const inOrder = " ORDER BY s.recent DESC, s.modified DESC, s.id DESC"
 
 // conditions returns the conditions of a query that SQLite can evaluate, and their
 // arguments. They may select more than the query does.
@@ -107,7 +109,8 @@ func conditions(q eventlog.Query) (where string, args []any) {
 		args = append(args, values...)
 	}
 	if q.After != (eventlog.Place{}) {
-		add("(s.modified, s.id) < (?, ?)", q.After.Modified.UnixMicro(), q.After.Row)
+		at := q.After.Modified.UnixMicro()
+		add("s.recent <= ? >> 20 AND (s.modified, s.id) < (?, ?)", at, at, q.After.Row)
 	}
 	if q.Dir != "" {
 		add("CASE WHEN json_valid(s.info) THEN s.info ->> '$.dir' = ? END", q.Dir)
@@ -123,10 +126,12 @@ func conditions(q eventlog.Query) (where string, args []any) {
 		}
 	}
 	if !q.ModifiedSince.IsZero() {
-		add("s.modified >= ?", q.ModifiedSince.UnixMicro())
+		since := q.ModifiedSince.UnixMicro()
+		add("s.recent >= ? >> 20 AND s.modified >= ?", since, since)
 	}
 	if !q.ModifiedBefore.IsZero() {
-		add("s.modified <= ?", q.ModifiedBefore.UnixMicro())
+		before := q.ModifiedBefore.UnixMicro()
+		add("s.recent <= ? >> 20 AND s.modified <= ?", before, before)
 	}
 	return b.String(), args
 }
@@ -150,17 +155,18 @@ const maxAhead = 24 * time.Hour
 // it is not known.
 func lastChange(ctx context.Context, conn *sql.Conn) (int64, error) {
 	var last int64
-	row := conn.QueryRowContext(ctx, "SELECT coalesce(max(modified), 0) FROM sessions WHERE NOT deleted AND modified <= ?",
-		time.Now().Add(maxAhead).UnixMicro())
+	most := time.Now().Add(maxAhead).UnixMicro()
+	row := conn.QueryRowContext(ctx, `SELECT s.modified FROM sessions s WHERE NOT s.deleted
+		AND s.recent <= ? >> 20 AND s.modified <= ?`+inOrder+" LIMIT 1", most, most)
 	err := row.Scan(&last)
-	if corrupt(err) {
-		return 0, nil // readers will report it
+	if corrupt(err) || errors.Is(err, sql.ErrNoRows) {
+		return 0, nil // of damage readers will report
 	}
 	return last, err
 }
 
 // brokenOrder reports whether the reason of an error may be that a page of the order, the
-// index sessions_modified, is damaged.
+// index sessions_recent, is damaged.
 func brokenOrder(err error) bool {
 	d, damaged := errors.AsType[*eventlog.Damage](err)
 	return damaged && d.Reason == brokenPage || corrupt(err)
@@ -196,12 +202,12 @@ func (w *writing) replaceOrder() error {
 		return err
 	}
 	var create string
-	row := w.conn.QueryRowContext(context.Background(), "SELECT sql FROM sqlite_schema WHERE name = 'sessions_modified'")
+	row := w.conn.QueryRowContext(context.Background(), "SELECT sql FROM sqlite_schema WHERE name = 'sessions_recent'")
 	if err := row.Scan(&create); err != nil {
 		return err
 	}
 	for _, text := range []string{
-		"PRAGMA writable_schema = ON", "DELETE FROM sqlite_schema WHERE name = 'sessions_modified'", "PRAGMA writable_schema = RESET", create,
+		"PRAGMA writable_schema = ON", "DELETE FROM sqlite_schema WHERE name = 'sessions_recent'", "PRAGMA writable_schema = RESET", create,
 	} {
 		if err := w.exec(text); err != nil {
 			return err

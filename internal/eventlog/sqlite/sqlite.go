@@ -183,7 +183,7 @@ func (s *Store) connect(ctx context.Context, opts Options) (err error) {
 	if err := useWAL(ctx, conn, s.path); err != nil {
 		return err
 	}
-	if s.write.version, err = migrate(ctx, conn, s.path); err != nil {
+	if err = migrate(ctx, conn, s.path); err != nil {
 		return err
 	}
 	if err := s.write.prepare(ctx); err != nil {
