@@ -366,7 +366,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		Standing: known.Standing, Skills: skills.Library{}, Files: e.tools.workspaces.files,
 		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: e.tools.forget, Deletions: deletions{n.folder}, Tasks: e.tasks(), StopTask: e.tools.stopTask(), Log: n.log, Version: n.config.Version,
 		OnlyAttended: n.config.OneCommand,
-		Rest:         n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, LookTime: n.config.LookTime, Instructions: n.config.Instructions.Read,
+		Rest:         n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, LookTime: n.config.LookTime, OnDisk: folder.OnDisk, Instructions: n.config.Instructions.Read,
 		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) },
 		Folder:  func(id event.SessionID) string { return n.folder.Session(string(id)) },
 		Memory:  e.worker.Session(),

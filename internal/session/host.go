@@ -61,6 +61,9 @@ type Options struct {
 	Retries []time.Duration
 	// LookTime is how long a transaction waits for a look at files; 5 ms if zero.
 	LookTime time.Duration
+	// OnDisk reports whether a folder of this machine and those above it are on its own
+	// disks, so that reading there never waits for a network. No folder is if it is nil.
+	OnDisk func(dir string) bool
 	// MaxQueue is how many inputs can wait while a turn runs; 20 if zero.
 	MaxQueue int
 	// Files returns the files of the workspace of a session, or those of this machine if

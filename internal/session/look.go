@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
@@ -15,6 +16,12 @@ import (
 type looking struct {
 	now  map[string]*look // readings that are under way, by subject
 	seen map[string]*look // finished readings that are not used yet, by subject
+	near []string         // folders of which it is known that reading there never waits for a network
+}
+
+// isNear reports whether it is known of folders that reading there waits for no network.
+func (l *looking) isNear(folders []string) bool {
+	return l.near != nil && slices.Equal(l.near, folders)
 }
 
 // A look is one reading.

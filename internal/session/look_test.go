@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -166,6 +167,40 @@ func TestAProjectThatCannotBeReadStopsNothing(t *testing.T) {
 		}
 		b.Host.Close()
 	})
+}
+
+// Instructions on disks of this machine are read at once, after the first time. On others
+// each reading is a look, whose time is limited.
+func TestInstructionsOnThisMachineAreReadAtOnce(t *testing.T) {
+	for name, onDisk := range map[string]bool{"disk": true, "network": false} {
+		t.Run(name, func(t *testing.T) {
+			b := sessiontest.New(t, offline.Model{})
+			var looks []bool
+			b.Options.Instructions = func(ctx context.Context, _ workspace.Projects, _ string, _ ...string) (string, []event.InstructionSource, error) {
+				_, limited := ctx.Deadline()
+				looks = append(looks, limited)
+				return fmt.Sprintf("Text %d.", len(looks)), nil, nil
+			}
+			b.Options.OnDisk = func(string) bool { return onDisk }
+			b.Restart()
+			b.Create("s", &session.Client{})
+			for range 3 {
+				runTurn(b, "s", "hello")
+			}
+			if want := []bool{true, !onDisk, !onDisk}; !slices.Equal(looks, want) {
+				t.Errorf("looks are %v, want %v", looks, want)
+			}
+			loaded := 0
+			for _, kind := range kindsOf(b.Verify("s")) {
+				if kind == event.InstructionsLoaded {
+					loaded++
+				}
+			}
+			if loaded != 3 {
+				t.Errorf("the instructions were loaded %d times, want 3", loaded)
+			}
+		})
+	}
 }
 
 // What a rewind would do to files is found out beside the session, and only for as long

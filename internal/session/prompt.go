@@ -213,23 +213,13 @@ func (tx *txn) openTurn(interaction string) error {
 
 // recordInstructions records what the project's files say, if it has changed.
 func (tx *txn) recordInstructions() error {
-	read := tx.s.host.opts.Instructions
-	if read == nil {
+	if tx.s.host.opts.Instructions == nil {
 		return nil
 	}
 	var found instructionText
-	h, id := tx.s.host, tx.s.id
 	if config := tx.State.Setup.Config; !config.SkipInstructions {
 		var err error
-		dir, further := config.WorkingDirectory, config.InstructionDirs
-		found, err = lookAt(tx.s, "instructions", append([]string{dir}, further...), func(ctx context.Context) (found instructionText) {
-			found.err = h.withFiles(ctx, id, func(ctx context.Context, from workspace.Files) (err error) {
-				found.text, found.sources, err = read(ctx, from, dir, further...)
-				return err
-			})
-			return found
-		})
-		if err != nil {
+		if found, err = tx.s.readInstructions(config); err != nil {
 			return err
 		}
 	}
@@ -247,6 +237,47 @@ type instructionText struct {
 	text    string
 	sources []event.InstructionSource
 	err     error
+	near    bool // true if the folders are on disks of this machine
+}
+
+// readInstructions reads the instructions for a session. They are read before every turn:
+// once their folders are known to be on disks of this machine, that is done at once,
+// because it takes less time than waiting for a look.
+func (s *Session) readInstructions(config event.SessionConfiguredData) (instructionText, error) {
+	h, id := s.host, s.id
+	folders := append([]string{config.WorkingDirectory}, config.InstructionDirs...)
+	read := func(ctx context.Context, from workspace.Files) (found instructionText) {
+		found.text, found.sources, found.err = h.opts.Instructions(ctx, from, folders[0], folders[1:]...)
+		return found
+	}
+	if s.looking.isNear(folders) {
+		files, err := h.Work.Files(id)
+		if err != nil {
+			return instructionText{err: &noWorkspace{err}}, nil
+		}
+		return read(h.ctx, files), context.Cause(h.ctx)
+	}
+	found, err := lookAt(s, "instructions", folders, func(ctx context.Context) (found instructionText) {
+		err := h.withFiles(ctx, id, func(ctx context.Context, from workspace.Files) error {
+			found = read(ctx, from)
+			return found.err
+		})
+		found.err = err
+		found.near = config.Workspace == nil && h.areOnDisk(folders)
+		return found
+	})
+	if found.near {
+		s.looking.near = folders
+	}
+	return found, err
+}
+
+// areOnDisk reports whether folders of this machine are known to be on its own disks.
+func (h *Host) areOnDisk(folders []string) bool {
+	if h.opts.OnDisk == nil {
+		return false
+	}
+	return !slices.ContainsFunc(folders, func(dir string) bool { return !h.opts.OnDisk(dir) })
 }
 
 // warnOnce warns the operator about files that are read before every turn: once for

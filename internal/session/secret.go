@@ -17,6 +17,27 @@ import (
 type secrets struct {
 	keys atomic.Pointer[provider.Keys] // the keys of its providers, once they were read
 	env  atomic.Pointer[[]string]      // its environment, once it was read
+	// decoded are the providers of the configuration that was used last, without keys.
+	decoded atomic.Pointer[decodedProviders]
+}
+
+// decodedProviders are the providers of a configuration.
+type decodedProviders struct {
+	config event.SessionConfiguredData
+	set    provider.Set
+}
+
+// decode returns the providers of a configuration, which is nearly always that of the
+// last request.
+func (s *secrets) decode(config event.SessionConfiguredData) (provider.Set, error) {
+	if last := s.decoded.Load(); last != nil && provider.SameIn(last.config, config) {
+		return last.set, nil
+	}
+	set, err := provider.Of(config)
+	if err == nil {
+		s.decoded.Store(&decodedProviders{config, set})
+	}
+	return set, err
 }
 
 // keys returns all stored keys of the session. They are read from the store once, so
@@ -39,17 +60,17 @@ func (s *Session) keys(ctx context.Context) (*provider.Keys, error) {
 
 // providers returns the providers of a configuration with their keys.
 func (s *Session) providers(ctx context.Context, config event.SessionConfiguredData) (provider.Set, error) {
-	return withKeys(config, func() (*provider.Keys, error) { return s.keys(ctx) })
+	return s.secrets.withKeys(config, func() (*provider.Keys, error) { return s.keys(ctx) })
 }
 
 // providers returns the session's providers with their keys, and with the changes of
 // this transaction.
 func (tx *txn) providers() (provider.Set, error) {
-	return withKeys(tx.State.Setup.Config, tx.keys)
+	return tx.s.secrets.withKeys(tx.State.Setup.Config, tx.keys)
 }
 
-func withKeys(config event.SessionConfiguredData, read func() (*provider.Keys, error)) (provider.Set, error) {
-	set, err := provider.Of(config)
+func (s *secrets) withKeys(config event.SessionConfiguredData, read func() (*provider.Keys, error)) (provider.Set, error) {
+	set, err := s.decode(config)
 	if err != nil {
 		return set, err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/model/openai"
@@ -35,11 +36,13 @@ type engine struct {
 }
 
 func newEngine(dir, url string) (*engine, error) {
+	files := local.New(dir, nil).Files
 	client := openai.New(openai.Config{BaseURL: url, APIKey: "bench"})
 	e := &engine{path: filepath.Join(dir, "engine.db")}
 	e.opts = host.Options{
 		ToolsOf:      func(h *host.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) },
-		Files:        func(event.SessionID) (workspace.Files, error) { return local.New(dir, nil).Files, nil },
+		Files:        func(event.SessionID) (workspace.Files, error) { return files, nil },
+		OnDisk:       folder.OnDisk,
 		Instructions: instructions.Rules{}.Read,
 		Folder:       func(id event.SessionID) string { return filepath.Join(dir, string(id)) },
 		Resolve: func(context.Context, provider.Choice) (host.Endpoint, error) {

@@ -25,12 +25,12 @@ var networkKinds = map[uint32]string{
 	0xaad7aaea: "PanFS",
 }
 
-// Network returns the kind of the network file system that a folder is on. It is empty for
-// a local one, and if the kind cannot be found out.
-func Network(dir string) string {
+// networkKind returns the kind of the network file system that a folder is on; empty for a
+// local one.
+func networkKind(dir string) (string, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
-		return ""
+		return "", err
 	}
-	return networkKinds[uint32(s.Type)]
+	return networkKinds[uint32(s.Type)], nil
 }

@@ -32,6 +32,15 @@ func TestALocalFolderIsOnNoNetwork(t *testing.T) {
 	}
 }
 
+func TestAFolderIsOnDiskWithAllAboveIt(t *testing.T) {
+	dir := t.TempDir()
+	for path, want := range map[string]bool{dir: Network(dir) == "", "/": Network("/") == "", filepath.Join(dir, "not there"): false, ".": false, "": false} {
+		if got := OnDisk(path); got != want {
+			t.Errorf("OnDisk(%q) = %v, want %v", path, got, want)
+		}
+	}
+}
+
 func TestInUseNamesTheHolderAndMakesNothing(t *testing.T) {
 	absent := filepath.Join(t.TempDir(), "absent")
 	if _, used := InUse(absent); used {

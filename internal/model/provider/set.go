@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -46,6 +47,12 @@ func Of(config event.SessionConfiguredData) (Set, error) {
 		}
 	}
 	return s, nil
+}
+
+// SameIn reports whether two configurations have the same providers.
+func SameIn(a, b event.SessionConfiguredData) bool {
+	return a.ClientName == b.ClientName && bytes.Equal(a.Provider, b.Provider) &&
+		bytes.Equal(a.Providers, b.Providers) && bytes.Equal(a.Models, b.Models)
 }
 
 func decodeList(name string, raw json.RawMessage, list *[]json.RawMessage) error {
