@@ -11,6 +11,7 @@ import (
 	"github.com/abide-run/abide/internal/approval/glob"
 	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/lazyregexp"
+	"github.com/abide-run/abide/internal/spelling"
 )
 
 // A rule names a tool or a kind of request, and may have a pattern: "bash",
@@ -247,37 +248,11 @@ func nearest(name string, known []string) string {
 		if len(k) > 5 {
 			most = 2
 		}
-		if len(name) > 1 && len(k) > 1 && distance(name, k) <= most {
+		if len(name) > 1 && len(k) > 1 && spelling.Distance(name, k) <= most {
 			return k
 		}
 	}
 	return ""
-}
-
-// distance returns how many letters have to be changed, added, removed or swapped with
-// their neighbour to make one name of another.
-func distance(a, b string) int {
-	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		last := row
-		row = make([]int, len(b)+1)
-		row[0] = i + 1
-		for j := range len(b) {
-			differs := 1
-			if a[i] == b[j] {
-				differs = 0
-			}
-			row[j+1] = min(last[j]+differs, last[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-		before = last
-	}
-	return row[len(b)]
 }
 
 // concerns reports whether the rule is about the tool or kind of a request.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/abide-run/abide/internal/spelling"
 )
 
 const rootHelp = `abide runs agent sessions and loses nothing: every input, answer and tool call is
@@ -100,33 +102,11 @@ func flagError(cmd *cobra.Command, err error) error {
 func nearest(name string, flags *pflag.FlagSet) string {
 	best, least := "", 3
 	flags.VisitAll(func(f *pflag.Flag) {
-		if d := distance(name, f.Name); d < least && d < len(name) {
+		if d := spelling.Distance(name, f.Name); d < least && d < len(name) {
 			best, least = f.Name, d
 		}
 	})
 	return best
-}
-
-// distance returns the number of letters that must be changed, added or removed to turn
-// one word into the other.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // arguments checks the number of arguments; names describes them in the error.

@@ -63,17 +63,6 @@ func TestTheNearestFlagIsSuggestedIfThereIsOne(t *testing.T) {
 	}
 }
 
-func TestDistanceCountsLetters(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"abc", "", 3}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}
-
 func TestShortIdsStillTellSessionsApart(t *testing.T) {
 	short := shorten([]string{"0123456789", "0123456799", "012345678", "x", "0123456789"})
 	want := map[string]string{"0123456789": "0123456789", "0123456799": "0123456799", "012345678": "012345678", "x": "x"}

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/abide-run/abide/internal/spelling"
 )
 
 // Schema returns the JSON schema of a configuration file, for editors.
@@ -122,7 +124,7 @@ func suggestion(unknown path) string {
 	best, least := "", len(key)/2+1
 	for _, known := range Keys() {
 		for _, candidate := range prefixes(known) {
-			if d := distance(key, candidate); d < least {
+			if d := spelling.Distance(key, candidate); d < least {
 				best, least = candidate, d
 			}
 		}
@@ -141,25 +143,4 @@ func prefixes(key string) []string {
 		list = append(list, key)
 	}
 	return list
-}
-
-// distance returns the number of characters that must be added, removed or replaced to
-// turn one string into the other.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		before := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := before
-			if a[i-1] != b[j-1] {
-				cost = 1 + min(before, row[j], row[j-1])
-			}
-			before, row[j] = row[j], cost
-		}
-	}
-	return row[len(b)]
 }

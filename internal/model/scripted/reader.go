@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/abide-run/abide/internal/lazyregexp"
+	"github.com/abide-run/abide/internal/spelling"
 )
 
 // A reader reads JSON value by value and knows its position, so that every error names
@@ -234,32 +235,8 @@ func compact(raw string) json.RawMessage {
 	return b.Bytes()
 }
 
-// nearest returns the name that takes the fewest edits to reach from word.
+// nearest returns the name that is most similar to a word, ignoring case.
 func nearest[S ~string](word string, names []S) S {
-	return slices.MinFunc(names, func(a, b S) int {
-		return distance(word, string(a)) - distance(word, string(b))
-	})
-}
-
-// distance returns the number of letters to add, remove or change to get from a to b,
-// ignoring case.
-func distance(a, b string) int {
-	from, to := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
-	row := make([]int, len(to)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i, x := range from {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j, y := range to {
-			change := diagonal
-			if x != y {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(to)]
+	distance := func(name S) int { return spelling.Distance(strings.ToLower(word), strings.ToLower(string(name))) }
+	return slices.MinFunc(names, func(a, b S) int { return distance(a) - distance(b) })
 }
