@@ -399,3 +399,21 @@ func TestAViewReadsOnlyWhatItHasMissed(t *testing.T) {
 		t.Errorf("%d events were shown, want 3, and %d were read", shown, read)
 	}
 }
+
+// Questions that are asked about many sessions leave none of them in memory.
+func TestAQuestionAboutASessionDoesNotKeepItInMemory(t *testing.T) {
+	b := sessiontest.New(t, offline.Model{})
+	b.Create("s", &session.Client{})
+	for name, ask := range map[string]func() error{
+		"task":  func() error { _, err := b.Host.Tasks.Awaits(t.Context(), "s", "key"); return err },
+		"agent": func() error { b.Host.Agents.WorksFor(t.Context(), "s", "other"); return nil },
+	} {
+		b.Restart()
+		if err := ask(); err != nil {
+			t.Fatal(err)
+		}
+		if n := b.Host.Resident(); n != 0 {
+			t.Errorf("%s: %d sessions are in memory", name, n)
+		}
+	}
+}
