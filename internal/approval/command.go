@@ -3,7 +3,6 @@ package approval
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -328,7 +327,14 @@ func follow(on disk.Source, dir, path string) (real string, ok bool) {
 // namedPaths returns the paths that words of commands may stand for. Words with parts that
 // are not known are not followed.
 func (d *reading) namedPaths(dirs []string) []string {
+	var paths []string
 	found := map[string]bool{}
+	add := func(path string) {
+		if !found[path] {
+			found[path] = true
+			paths = append(paths, path)
+		}
+	}
 	all := slices.Clone(d.calls.Files)
 	for _, words := range d.calls.Words {
 		all = append(all, filesIn(words)...)
@@ -347,12 +353,12 @@ func (d *reading) namedPaths(dirs []string) []string {
 			}
 			seen[name] = true
 			for _, dir := range dirs {
-				found[absolute(dir, name)] = true
+				add(absolute(dir, name))
 				if real, ok := follow(d.disk, dir, name); ok {
-					found[real] = true
+					add(real)
 				}
 			}
 		}
 	}
-	return slices.Collect(maps.Keys(found))
+	return paths
 }
