@@ -37,8 +37,13 @@ func shell() string {
 
 // commandsOf returns our tools for commands with a manager of processes.
 func commandsOf(m *process.Manager, dir string) *bash.Commands {
+	return commandsIn(local.New(dir, m).Processes, dir)
+}
+
+// commandsIn returns our tools for commands in a workspace. The folder is for their notes.
+func commandsIn(in bash.Processes, dir string) *bash.Commands {
 	return bash.New(bash.Options{
-		Processes: local.New(dir, m).Processes,
+		Processes: in,
 		Notes: func(id event.SessionID) (string, error) {
 			notes := filepath.Join(dir, "notes", string(id))
 			return notes, os.MkdirAll(notes, 0o700)

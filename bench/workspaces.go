@@ -9,66 +9,138 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/abide-run/abide/bench/compare"
+	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/bridge"
 	"github.com/abide-run/abide/internal/workspace/local"
 )
 
-// A remoteCase is a call of a file tool that is measured on local files and over a bridge.
+// A remoteCase is work that is measured on this machine and over a bridge.
 type remoteCase struct {
-	searchCase
-	calls int // calls of a block
+	name  string
+	trips int // number of requests that a turn makes
+	pairs int // least number of pairs, for cases with short blocks
+	side  func(p *remotePlace) compare.Side
 }
 
-// remoteCases are calls with answers of different sizes, in the tree that makeFiles and makeTree make.
+// callsOf returns the calls of a file tool. Blocks have the given number of calls.
+func callsOf(name string, calls int, tool string, arguments map[string]any) remoteCase {
+	c := searchCase{name: name, tool: tool, arguments: arguments}
+	return remoteCase{name: name, trips: 1, side: func(p *remotePlace) compare.Side {
+		tools := takeTools(p.ws.Files, p.tree)
+		return compare.Side{Name: name, Block: func() int {
+			for range calls {
+				must(c.run(tools[tool], p.tree))
+			}
+			return calls
+		}}
+	}}
+}
+
+// remoteCases are calls with answers of different sizes, in the tree that makeFiles and
+// makeTree make, and the turn that all agents are measured by: its command is started, waited
+// for, read and marked as seen.
 var remoteCases = []remoteCase{
-	{searchCase{name: "workspace: view of a small file", tool: "view", arguments: map[string]any{"path": "small"}}, 200},
-	{searchCase{name: "workspace: lines of a file of 10 MB", tool: "view", arguments: map[string]any{"path": "large", "view_range": []int{100_000, 100_020}}}, 20},
-	{searchCase{name: "workspace: view of a file of 10 MB", tool: "view", arguments: map[string]any{"path": "large", "forceReadLargeFiles": true}}, 3},
-	{searchCase{name: "workspace: grep in 50,000 files", tool: "grep", arguments: map[string]any{"pattern": "needle", "output_mode": "content"}}, 1},
-	{searchCase{name: "workspace: glob in 50,000 files", tool: "glob", arguments: map[string]any{"pattern": "*7.txt"}}, 1},
+	callsOf("workspace: view of a small file", 200, "view", map[string]any{"path": "small"}),
+	callsOf("workspace: lines of a file of 10 MB", 20, "view", map[string]any{"path": "large", "view_range": []int{100_000, 100_020}}),
+	callsOf("workspace: view of a file of 10 MB", 3, "view", map[string]any{"path": "large", "forceReadLargeFiles": true}),
+	callsOf("workspace: grep in 50,000 files", 1, "grep", map[string]any{"pattern": "needle", "output_mode": "content"}),
+	callsOf("workspace: glob in 50,000 files", 1, "glob", map[string]any{"pattern": "*7.txt"}),
+	{"workspace: a turn with one echo", 4, 60, func(p *remotePlace) compare.Side { return commandTurns(3).side(p.contender()) }},
 }
 
-// measureWorkspaces compares the file tools on local files with the same tools over a Unix
-// socket and over TCP on this machine. A ratio of 1 means that the bridge costs nothing;
-// the first line is a round trip.
-func measureWorkspaces(only string, pairs int) (err error) {
+// maxRatio is how much longer than on this machine work may take over a bridge, beside the
+// round trips.
+const maxRatio = 1.3
+
+// A remotePlace is a workspace as it is reached over a network, or without one.
+type remotePlace struct {
+	place
+	tree string // folder of the files
+	ws   workspace.Workspace
+}
+
+// contender returns our engine with its commands in the workspace.
+func (p *remotePlace) contender() contender {
+	o := got(openOurs(p.place))
+	c := commandsIn(p.ws.Processes, p.dir)
+	o.opts.Tools, o.opts.Tasks = c.Tools(), c
+	return contender{name: "abide", shell: o.openShell, close: func() { _ = o.store.Close() }}
+}
+
+// measureWorkspaces compares work on this machine with the same work over a Unix socket and
+// over TCP. The limit is what it may cost: the time on this machine and a little more, and a
+// round trip for each request, which is measured beside it.
+func measureWorkspaces(at place, only string, pairs int) (err error) {
 	defer stopping(&err)
 	wanted := slices.DeleteFunc(slices.Clone(remoteCases), func(c remoteCase) bool { return !strings.Contains(c.name, only) })
 	if len(wanted) == 0 {
 		return nil
 	}
-	tree, err := os.MkdirTemp("", "abide-bench-")
-	if err != nil {
-		return err
-	}
+	tree := got(os.MkdirTemp("", "abide-bench-"))
 	defer func() { _ = os.RemoveAll(tree) }()
 	must(makeFiles(tree))
-	if slices.ContainsFunc(wanted, func(c remoteCase) bool { return c.tool != "view" }) {
+	if slices.ContainsFunc(wanted, func(c remoteCase) bool { return strings.HasSuffix(c.name, "50,000 files") }) {
 		must(makeTree(tree))
 	}
-	here := local.New(tree, nil)
-	sides := map[string]map[string]tool.Tool{"local": takeTools(here.Files, tree)}
-	fmt.Printf("\nfile tools on local files and over a bridge; the best block; the middle block\n")
-	t := compare.NewTable(os.Stdout, "call", "local µs", "unix µs", "ratio", "tcp µs", "ratio")
-	round := []any{"workspace: a round trip", "-"}
-	for _, at := range [][2]string{{"unix", filepath.Join(tree, "sock")}, {"tcp", "127.0.0.1:0"}} {
-		far, stop := serveWorkspace(at[0], at[1], here)
-		defer stop()
-		sides[at[0]] = takeTools(far.Files, tree)
-		round = append(round, compare.Alternate(pairs, statSide(far.Files), statSide(here.Files)).A.Wall(), "-")
-	}
-	t.Row(round...)
+	places, stop := openPlaces(at, tree)
+	defer stop()
+	fmt.Printf("\nwork on this machine and over a bridge; the best block; the middle block. The limit is %.1f × local and a round trip for each request\n", maxRatio)
+	t := compare.NewTable(os.Stdout, "work", "over", "local µs", "bridge µs", "ratio", "round trip µs", "requests", "limit µs", "kept")
 	for _, c := range wanted {
-		unix := compare.Alternate(pairs, c.side(sides["unix"], tree), c.side(sides["local"], tree))
-		tcp := compare.Alternate(pairs, c.side(sides["tcp"], tree), c.side(sides["local"], tree))
-		t.Row(c.name, unix.B.Wall(), unix.A.Wall(), unix.Wall(), tcp.A.Wall(), tcp.Wall())
+		for _, network := range []string{"unix", "tcp"} {
+			c.measure(t, network, places["local"], places[network], pairs)
+		}
 	}
 	t.Print()
 	return nil
+}
+
+// measure adds the row of a case to a table.
+func (c remoteCase) measure(t *compare.Table, network string, here, there *remotePlace, pairs int) {
+	trip := compare.Alternate(pairs, statSide(there.ws.Files), statSide(here.ws.Files)).A.Wall()
+	r := compare.Alternate(max(pairs, c.pairs), c.side(there), c.side(here))
+	limit := compare.Spread{Min: c.limit(r.B.Wall().Min, trip.Min), Median: c.limit(r.B.Wall().Median, trip.Median)}
+	took := r.A.Wall()
+	t.Row(c.name, network, r.B.Wall(), took, r.Wall(), trip, c.trips, limit, isKept(took.Min <= limit.Min)+"; "+isKept(took.Median <= limit.Median))
+}
+
+// limit returns what a case may cost over a bridge.
+func (c remoteCase) limit(local, trip time.Duration) time.Duration {
+	return time.Duration(maxRatio*float64(local)) + time.Duration(c.trips)*trip
+}
+
+func isKept(kept bool) string {
+	if kept {
+		return "yes"
+	}
+	return "no"
+}
+
+// openPlaces opens the workspace of a tree as it is reached without a bridge, over a Unix
+// socket and over TCP.
+func openPlaces(at place, tree string) (map[string]*remotePlace, func()) {
+	m := got(process.Open(filepath.Join(tree, ".processes"), process.Options{Shell: shell()}))
+	here := local.New(tree, m)
+	places := map[string]*remotePlace{"local": {ws: here}}
+	stops := []func(){func() { must(m.Close()) }}
+	for _, a := range [][2]string{{"unix", filepath.Join(tree, "sock")}, {"tcp", "127.0.0.1:0"}} {
+		there, stop := serveWorkspace(a[0], a[1], here)
+		places[a[0]], stops = &remotePlace{ws: there}, append(stops, stop)
+	}
+	for name, p := range places {
+		p.tree, p.url, p.dir = tree, at.url, filepath.Join(at.dir, "workspace-"+name)
+		must(os.MkdirAll(p.dir, 0o700))
+	}
+	return places, func() {
+		for _, stop := range slices.Backward(stops) {
+			stop()
+		}
+	}
 }
 
 func takeTools(in workspace.Files, tree string) map[string]tool.Tool {
@@ -77,24 +149,14 @@ func takeTools(in workspace.Files, tree string) map[string]tool.Tool {
 	return tools
 }
 
-// side returns a side that makes the call with one set of tools.
-func (c remoteCase) side(tools map[string]tool.Tool, tree string) compare.Side {
-	return compare.Side{Name: c.name, Block: func() int {
-		for range c.calls {
-			must(c.run(tools[c.tool], tree))
-		}
-		return c.calls
-	}}
-}
-
 // statSide returns a side that makes the smallest request.
 func statSide(in workspace.Files) compare.Side {
 	return compare.Side{Name: "stat", Block: func() int {
-		for range 500 {
+		for range 200 {
 			_, err := in.Stat(context.Background(), workspace.At("small"))
 			must(err)
 		}
-		return 500
+		return 200
 	}}
 }
 
