@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -143,6 +144,10 @@ func (f *File) Read(p []byte) (int, error) {
 
 // Close closes the file.
 func (f *File) Close() error { return unix.Close(f.fd) }
+
+// OSFile returns the open file for those who need an [os.File]. It takes the place of f, which
+// is not used any more.
+func (f *File) OSFile() *os.File { return os.NewFile(uintptr(f.fd), "") }
 
 // ReadFile returns the content of a file of at most most bytes.
 func (s *Scope) ReadFile(path string, most int64) ([]byte, error) {

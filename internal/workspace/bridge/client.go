@@ -46,7 +46,10 @@ var defaultRetries = []time.Duration{0, 50 * time.Millisecond, 200 * time.Millis
 // A Client uses a workspace on another machine. It is safe for concurrent use.
 type Client struct {
 	rpc       workspacepb.WorkspaceServiceClient
-	transport *http.Transport
+	http      *http.Client // makes the requests of rpc
+	raw       *http.Client // makes the requests for large files
+	url       string
+	headers   *headers
 	retries   []time.Duration
 	dialer    *patientDialer
 	explainer explainer
@@ -72,14 +75,17 @@ func NewClient(o ClientOptions) (*Client, error) {
 	}
 	open, close := context.WithCancel(context.Background())
 	d := &patientDialer{dial: dial, patience: o.Patience, open: open}
-	c := &Client{transport: transport(o, d), retries: o.Retries, dialer: d, explainer: explainer{o.Explain}, close: close}
+	c := &Client{
+		http: &http.Client{Transport: transport(o, d)}, raw: &http.Client{Transport: rawTransport(o, d)}, url: baseURL(o),
+		headers: &headers{o.Token, o.Identity}, retries: o.Retries, dialer: d, explainer: explainer{o.Explain}, close: close,
+	}
 	if c.retries == nil {
 		c.retries = defaultRetries
 	}
 	c.rpc = workspacepb.NewWorkspaceServiceClient(
-		&http.Client{Transport: c.transport}, baseURL(o),
+		c.http, c.url,
 		connect.WithGRPC(), connect.WithReadMaxBytes(maxMessage), connect.WithAcceptCompression("gzip", nil, nil),
-		connect.WithInterceptors(c.explainer, &headers{o.Token, o.Identity}, retryInterceptor(c.retries)),
+		connect.WithInterceptors(c.explainer, c.headers, retryInterceptor(c.retries)),
 	)
 	return c, nil
 }
@@ -87,7 +93,8 @@ func NewClient(o ClientOptions) (*Client, error) {
 // Close ends the attempts to connect and closes the connections that are not in use.
 func (c *Client) Close() error {
 	c.close()
-	c.transport.CloseIdleConnections()
+	c.http.CloseIdleConnections()
+	c.raw.CloseIdleConnections()
 	return nil
 }
 
@@ -134,18 +141,18 @@ func transport(o ClientOptions, d *patientDialer) *http.Transport {
 	p := new(http.Protocols)
 	p.SetHTTP2(o.TLS != nil)
 	p.SetUnencryptedHTTP2(o.TLS == nil)
-	secure := tlsConfig(o)
+	secure := tlsConfig(o, "h2")
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return d.connectAndGreet(ctx, secure) }
 	return &http.Transport{DialContext: dial, DialTLSContext: dial, Protocols: p, HTTP2: keepalive(), ForceAttemptHTTP2: true}
 }
 
-// tlsConfig returns the configuration of TLS; nil if none is used.
-func tlsConfig(o ClientOptions) *tls.Config {
+// tlsConfig returns the configuration of TLS for a protocol; nil if none is used.
+func tlsConfig(o ClientOptions, protocol string) *tls.Config {
 	if o.TLS == nil {
 		return nil
 	}
 	c := o.TLS.Clone()
-	c.NextProtos = []string{"h2"}
+	c.NextProtos = []string{protocol}
 	if _, addr, err := ParseAddress(o.Address); err == nil && c.ServerName == "" {
 		c.ServerName, _, _ = net.SplitHostPort(addr)
 	}

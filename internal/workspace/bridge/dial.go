@@ -55,6 +55,21 @@ func (d *patientDialer) connectAndGreet(ctx context.Context, config *tls.Config)
 	})
 }
 
+// connectRaw makes a connection for requests in HTTP/1.1, in one attempt. Nobody has answered
+// on it yet.
+func (d *patientDialer) connectRaw(ctx context.Context, config *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(d.open, cancel)()
+	return try(ctx, func(ctx context.Context) (net.Conn, error) {
+		conn, err := d.dial(ctx)
+		if err != nil || config == nil {
+			return conn, err
+		}
+		return shake(ctx, conn, config)
+	})
+}
+
 // connectBy makes a connection with a function, and tries again until the patience is at
 // its end.
 func (d *patientDialer) connectBy(ctx context.Context, dial func(context.Context) (net.Conn, error)) (net.Conn, error) {

@@ -80,7 +80,7 @@ func (s *Server) listen(server *http.Server, l net.Listener) error {
 	if s.TLS != nil {
 		return server.ServeTLS(l, "", "")
 	}
-	return server.Serve(l)
+	return server.Serve(fileListener{l})
 }
 
 // protocols returns the protocols of gRPC clients and of plain HTTP clients.
@@ -104,7 +104,9 @@ func keepalive() *http.HTTP2Config {
 // handler returns the handler of requests, which refuses those without the token.
 func (s *Server) handler(g *inFlight) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(workspacepb.NewWorkspaceServiceHandler(&service{s.Workspace, s.About, g},
+	served := &service{s.Workspace, s.About, g}
+	mux.HandleFunc("POST "+rawShowPath, served.showRaw)
+	mux.Handle(workspacepb.NewWorkspaceServiceHandler(served,
 		connect.WithReadMaxBytes(maxMessage), connect.WithInterceptors(stopping{}),
 		connect.WithCompression("gzip", nil, nil))) // no compression: networks are fast, and much data does not compress
 	refuse := connect.NewErrorWriter()

@@ -18,17 +18,25 @@ const maxInOne = 512 << 10
 
 // Show implements the service.
 func (s *service) Show(ctx context.Context, r *pb.ShowRequest) (*pb.ShowResponse, error) {
-	shown, err := s.ws.Files.Show(ctx, scopeOf(r.GetScope()), workspace.ShowRequest{
-		Path: string(r.GetPath()), Lines: r.GetLines(), First: r.GetFirst(), Last: r.GetLast(),
-		MaxWhole: r.GetMaxWhole(), MaxImage: r.GetMaxImage(), MaxLines: clamp(r.GetMaxLines()), MaxNames: clamp(r.GetMaxNames()),
-	})
+	shown, err := s.ws.Files.Show(ctx, scopeOf(r.GetScope()), showOf(r))
 	if err != nil {
 		return nil, toWire(err)
 	}
+	return shownTo(shown), nil
+}
+
+func showOf(r *pb.ShowRequest) workspace.ShowRequest {
+	return workspace.ShowRequest{
+		Path: string(r.GetPath()), Lines: r.GetLines(), First: r.GetFirst(), Last: r.GetLast(),
+		MaxWhole: r.GetMaxWhole(), MaxImage: r.GetMaxImage(), MaxLines: clamp(r.GetMaxLines()), MaxNames: clamp(r.GetMaxNames()),
+	}
+}
+
+func shownTo(shown workspace.Shown) *pb.ShowResponse {
 	return &pb.ShowResponse{
 		Folder: shown.Folder, Names: texts[[]byte](shown.Names), Count: shown.Count,
 		Size: shown.Size, Image: shown.Image, Content: shown.Content, Seen: shown.Seen, Full: shown.Full,
-	}, nil
+	}
 }
 
 // ShowLarge implements the service.
@@ -71,9 +79,13 @@ func (c remoteFiles) Show(ctx context.Context, s *scope.Scope, r workspace.ShowR
 	}, nil
 }
 
-// showLarge asks for a file that may be large. If the answer is lost, it is asked for again
+// showLarge asks for a file that may be large: beside the service, without copies, or in parts
+// from the service, which decides. If the answer of the service is lost, it is asked for again
 // from the beginning.
 func (c remoteFiles) showLarge(ctx context.Context, r *pb.ShowRequest) (whole *pb.ShowResponse, err error) {
+	if whole, err = c.showRaw(ctx, r); err == nil || ctx.Err() != nil {
+		return whole, err
+	}
 	err = retry(ctx, c.retries, func() error {
 		whole, err = c.showParts(ctx, r)
 		return err

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/workspace"
@@ -28,6 +29,7 @@ var scopedTests = map[string]func(*testing.T, *Fixture){
 	"AFileIsShownAsAWholeOrInPart":              show,
 	"AHugeLineIsShownInPart":                    showHugeLine,
 	"ALargeFileIsShownAsAWhole":                 showLarge,
+	"ALargeFileIsDecodedAsASmallOneIs":          showDecoded,
 	"ALargeFileWhoseAnswerIsLostIsShownAgain":   showCut,
 	"AFolderIsShownInPart":                      showFolder,
 	"WhatTheRulesDoNotAllowIsNotUsed":           scopedRefusals,
@@ -250,6 +252,36 @@ func showLarge(t *testing.T, p *Fixture) {
 	_, err = p.Show(ctx, s, workspace.ShowRequest{Path: p.at("f"), MaxWhole: most})
 	if p.Hold != nil { // a small file of this machine is shown before anybody looks at the context
 		fails(t, err, errEnough, "what is cancelled")
+	}
+}
+
+func showDecoded(t *testing.T, p *Fixture) {
+	s := p.scope(t, ".")
+	line := "a line\n"
+	wide := func(text string) string {
+		units := utf16.Encode([]rune(text))
+		b := []byte("\xff\xfe")
+		for _, u := range units {
+			b = append(b, byte(u), byte(u>>8))
+		}
+		return string(b)
+	}
+	for _, count := range []int{1, 60_000, 300_000} {
+		text := strings.Repeat(line, count)
+		for what, c := range map[string]struct{ data, want, image string }{
+			"plain":                  {text, text, ""},
+			"UTF-8 with its mark":    {"\xef\xbb\xbf" + text, text, ""},
+			"half a mark":            {"\xef\xbb" + text, "\xef\xbb" + text, ""},
+			"UTF-16":                 {wide(text), text, ""},
+			"bytes that are no text": {"\x00\xff" + text, "\x00\xff" + text, ""},
+			"an image":               {"GIF89a" + text, "GIF89a" + text, "image/gif"},
+		} {
+			p.put(t, "f", c.data)
+			shown, err := p.Show(t.Context(), s, workspace.ShowRequest{Path: p.at("f"), MaxWhole: 10 << 20, MaxImage: 10 << 20})
+			if err != nil || string(shown.Content) != c.want || shown.Size != int64(len(c.data)) || shown.Image != c.image {
+				t.Errorf("%s, %d lines: %d bytes of %d are shown as %q: %.20q, %v", what, count, len(shown.Content), shown.Size, shown.Image, shown.Content, err)
+			}
+		}
 	}
 }
 

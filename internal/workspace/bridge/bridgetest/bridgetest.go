@@ -26,6 +26,12 @@ import (
 // test.
 func Over(t testing.TB, network string, ws workspace.Workspace) workspace.Workspace {
 	t.Helper()
+	return Connect(t, network, ws).Workspace()
+}
+
+// Connect is Over for tests that need the client.
+func Connect(t testing.TB, network string, ws workspace.Workspace) *bridge.Client {
+	t.Helper()
 	server := &bridge.Server{Workspace: ws}
 	l, o := connection(t, network, server)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -42,7 +48,7 @@ func Over(t testing.TB, network string, ws workspace.Workspace) workspace.Worksp
 			t.Error(err)
 		}
 	})
-	return c.Workspace()
+	return c
 }
 
 // connection returns a listener for a server and the options of its clients.

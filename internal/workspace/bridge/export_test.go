@@ -1,0 +1,21 @@
+package bridge
+
+import "net/http"
+
+// OnRequest calls a function with the path of each HTTP request that the client makes from
+// now on.
+func (c *Client) OnRequest(each func(path string)) {
+	for _, client := range []*http.Client{c.http, c.raw} {
+		client.Transport = observed{client.Transport.(*http.Transport), each}
+	}
+}
+
+type observed struct {
+	*http.Transport
+	each func(path string)
+}
+
+func (o observed) RoundTrip(r *http.Request) (*http.Response, error) {
+	o.each(r.URL.Path)
+	return o.Transport.RoundTrip(r)
+}

@@ -1,0 +1,182 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/abide-run/abide/internal/approval/scope"
+	"github.com/abide-run/abide/internal/workspace"
+	pb "github.com/abide-run/abide/internal/workspace/workspacepb"
+)
+
+// rawShowPath is the path of requests for large files beside the service. The request is a
+// ShowRequest. The answer is four bytes with the length of a ShowResponse without content,
+// that message, and the content, so that nobody copies the content in between. Whoever gets no
+// such answer asks the service, which also knows the error.
+const rawShowPath = "/abide.workspace.v1.Raw/Show"
+
+// maxHead is the maximum length of an answer without its content.
+const maxHead = 4 << 20
+
+// A streamer is a workspace that does not read a large file into memory to show it.
+type streamer interface {
+	ShowStream(ctx context.Context, s *scope.Scope, r workspace.ShowRequest) (shown workspace.Shown, content *os.File, length int64, err error)
+}
+
+// showRaw answers a request for a large file.
+func (s *service) showRaw(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	request := new(pb.ShowRequest)
+	if err = errors.Join(err, proto.Unmarshal(body, request)); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	shown, file, length, err := s.stream(r.Context(), request)
+	var content io.Reader = bytes.NewReader(shown.Content)
+	if file != nil {
+		content = io.LimitReader(file, length)
+		defer func() { _ = file.Close() }()
+	}
+	if err == nil {
+		shown.Content = nil
+		err = sendShown(w, shownTo(shown), content, length)
+	}
+	if err != nil {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+	}
+}
+
+// stream returns what is shown, with the content in a file or in memory.
+func (s *service) stream(ctx context.Context, r *pb.ShowRequest) (shown workspace.Shown, content *os.File, length int64, err error) {
+	if files, ok := s.ws.Files.(streamer); ok {
+		shown, content, length, err = files.ShowStream(ctx, scopeOf(r.GetScope()), showOf(r))
+	} else {
+		shown, err = s.ws.Files.Show(ctx, scopeOf(r.GetScope()), showOf(r))
+	}
+	if content == nil {
+		length = int64(len(shown.Content))
+	}
+	return shown, content, length, err
+}
+
+// sendShown sends an answer. It returns an error only before it has sent anything: if the
+// content turns out to be too short, the client sees that.
+func sendShown(w http.ResponseWriter, head *pb.ShowResponse, content io.Reader, length int64) error {
+	head.Length = length
+	begin, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, 4), head)
+	if err != nil {
+		return err
+	}
+	binary.BigEndian.PutUint32(begin, uint32(len(begin)-4))
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.FormatInt(int64(len(begin))+length, 10))
+	if _, err := w.Write(begin); err == nil {
+		_, _ = io.Copy(w, content)
+	}
+	return nil
+}
+
+// rawTime is how long an answer beside the service may not come on, before the service is
+// asked.
+const rawTime = 5 * time.Second
+
+// rawTransport returns what makes requests beside the service. In HTTP/1.1 nobody has to copy
+// the content into frames and out of them.
+func rawTransport(o ClientOptions, d *patientDialer) *http.Transport {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	secure := tlsConfig(o, "http/1.1")
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return d.connectRaw(ctx, secure) }
+	return &http.Transport{DialContext: dial, DialTLSContext: dial, Protocols: p, DisableCompression: true, IdleConnTimeout: time.Minute}
+}
+
+// showRaw asks for a large file beside the service. It does not wait for a workspace that is
+// away or silent: whoever asks the service next does.
+func (c remoteFiles) showRaw(ctx context.Context, q *pb.ShowRequest) (*pb.ShowResponse, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	late := time.AfterFunc(rawTime, cancel)
+	defer late.Stop()
+	request, err := c.rawRequest(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.raw.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the answer has the status %s", response.Status)
+	}
+	return readShown(&timedReader{response.Body, late}, response.ContentLength)
+}
+
+func (c *Client) rawRequest(ctx context.Context, q *pb.ShowRequest) (*http.Request, error) {
+	body, err := proto.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+rawShowPath, bytes.NewReader(body))
+	if err == nil {
+		r.Header.Set("Content-Type", "application/proto")
+		c.headers.set(r.Header)
+	}
+	return r, err
+}
+
+// A timedReader puts off a timer whenever something was read.
+type timedReader struct {
+	io.Reader
+	late *time.Timer
+}
+
+func (r *timedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.late.Reset(rawTime)
+	return n, err
+}
+
+// readShown reads an answer of a known length to its end.
+func readShown(in io.Reader, length int64) (*pb.ShowResponse, error) {
+	var n [4]byte
+	if _, err := io.ReadFull(in, n[:]); err != nil {
+		return nil, err
+	}
+	size := int64(binary.BigEndian.Uint32(n[:]))
+	if size > maxHead || size+4 > length {
+		return nil, errNotWhole
+	}
+	head := make([]byte, size)
+	if _, err := io.ReadFull(in, head); err != nil {
+		return nil, err
+	}
+	shown := new(pb.ShowResponse)
+	if err := proto.Unmarshal(head, shown); err != nil {
+		return nil, err
+	}
+	if rest := length - 4 - size; shown.GetLength() != rest || rest > maxMessage {
+		return nil, errNotWhole
+	}
+	if shown.Content = nil; shown.GetLength() > 0 {
+		shown.Content = make([]byte, shown.GetLength())
+	}
+	if _, err := io.ReadFull(in, shown.Content); err != nil {
+		return nil, err
+	}
+	if _, err := in.Read(n[:]); err != io.EOF {
+		return nil, errNotWhole
+	}
+	return shown, nil
+}

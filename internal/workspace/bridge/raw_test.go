@@ -1,0 +1,84 @@
+package bridge_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/abide-run/abide/internal/approval/scope"
+	"github.com/abide-run/abide/internal/workspace"
+	"github.com/abide-run/abide/internal/workspace/bridge"
+	"github.com/abide-run/abide/internal/workspace/bridge/bridgetest"
+	"github.com/abide-run/abide/internal/workspace/local"
+)
+
+// shrinkingFiles are files that get shorter while they are sent.
+type shrinkingFiles struct{ workspace.Files }
+
+func (f shrinkingFiles) ShowStream(_ context.Context, _ *scope.Scope, r workspace.ShowRequest) (workspace.Shown, *os.File, int64, error) {
+	file, err := os.Open(r.Path)
+	if err != nil {
+		return workspace.Shown{}, nil, 0, err
+	}
+	info, err := file.Stat()
+	return workspace.Shown{Size: 2 * info.Size()}, file, 2 * info.Size(), err
+}
+
+// connectTo returns a client of a server and the requests that it makes.
+func connectTo(t *testing.T, network string, ws workspace.Workspace) (*bridge.Client, *requestLog) {
+	t.Helper()
+	c, log := bridgetest.Connect(t, network, ws), new(requestLog)
+	c.OnRequest(log.add)
+	return c, log
+}
+
+func TestAFileThatGetsShorterIsShownAsItIs(t *testing.T) {
+	for _, network := range []string{"memory", "unix", "tcp"} {
+		dir, text := t.TempDir(), strings.Repeat("a line\n", 200_000)
+		must(t, os.WriteFile(filepath.Join(dir, "f"), []byte(text), 0o644))
+		ws := local.New(dir, nil)
+		ws.Files = shrinkingFiles{ws.Files}
+		c, log := connectTo(t, network, ws)
+		s, err := ws.Files.Scope(t.Context(), []scope.Rule{{Target: dir}}, nil)
+		must(t, err)
+		shown, err := c.Workspace().Files.Show(t.Context(), s, workspace.ShowRequest{Path: filepath.Join(dir, "f"), MaxWhole: 10 << 20})
+		if err != nil || string(shown.Content) != text || shown.Size != int64(len(text)) {
+			t.Errorf("%s: %d bytes of %d, %v", network, len(shown.Content), shown.Size, err)
+		}
+		if got := log.take(); !slices.Equal(got, []string{"Show", "ShowLarge"}) {
+			t.Errorf("%s: %q", network, got)
+		}
+	}
+}
+
+// Requests wait for one of a few connections.
+func TestManyRequestsAtOnce(t *testing.T) {
+	for _, network := range []string{"unix", "tcp"} {
+		dir, text := t.TempDir(), strings.Repeat("a line\n", 50_000)
+		must(t, os.WriteFile(filepath.Join(dir, "f"), []byte(text), 0o644))
+		c, _ := connectTo(t, network, local.New(dir, nil))
+		files := c.Workspace().Files
+		s, err := files.Scope(t.Context(), []scope.Rule{{Target: dir}}, nil)
+		must(t, err)
+		var all sync.WaitGroup
+		for range 200 {
+			all.Go(func() {
+				shown, err := files.Show(t.Context(), s, workspace.ShowRequest{Path: filepath.Join(dir, "f"), MaxWhole: 10 << 20})
+				if err != nil || string(shown.Content) != text {
+					t.Errorf("%s: %d bytes, %v", network, len(shown.Content), err)
+				}
+				if _, err := files.Stat(t.Context(), workspace.At("f")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if made := c.Made(); made > 16 {
+			t.Errorf("%s: %d connections were made", network, made)
+		}
+	}
+}
