@@ -33,16 +33,24 @@ func (c *Client) Describe(ctx context.Context) (workspace.Description, error) {
 	var e *connect.Error
 	switch {
 	case errors.As(err, &e) && e.Code() == connect.CodeUnimplemented && connect.IsWireError(err):
-		return workspace.Description{}, c.explainer.convert(ctx, otherProtocol("it is older than this engine"))
+		return workspace.Description{}, c.explainer.convert(ctx, otherProtocol(fmt.Sprintf("it knows none of those with numbers, and this engine has %d; update the workspace", Protocol)))
 	case err != nil:
 		return workspace.Description{}, fromWire(ctx, err)
 	case r.GetProtocol() != Protocol:
-		return workspace.Description{}, c.explainer.convert(ctx, otherProtocol(fmt.Sprintf("it has %d and this engine has %d", r.GetProtocol(), Protocol)))
+		return workspace.Description{}, c.explainer.convert(ctx, otherProtocol(fmt.Sprintf("it has %d and this engine has %d; update %s", r.GetProtocol(), Protocol, older(r.GetProtocol() < Protocol, "the workspace", "this engine"))))
 	}
 	return workspace.Description{
 		Identity: r.GetIdentity(), Version: r.GetVersion(), Dir: string(r.GetDirectory()), Time: timeOf(r.GetTime()),
 		DiskFree: r.GetDiskFree(), DiskSize: r.GetDiskSize(), Env: textsOf(r.GetEnvironment()),
 	}, nil
+}
+
+// older returns which of two sides has to be updated.
+func older(first bool, a, b string) string {
+	if first {
+		return a
+	}
+	return b
 }
 
 func otherProtocol(how string) error {
@@ -72,7 +80,8 @@ func diskOf(dir string) (free, size int64) {
 // protocol. Clients that do not say what they want get what is there.
 func (s *Server) checkWanted(r *http.Request) error {
 	if p := r.Header.Get(protocolHeader); p != "" && p != strconv.Itoa(Protocol) {
-		return fmt.Errorf("%w: it has %d and the client has %.20q", workspace.ErrProtocol, Protocol, p)
+		n, err := strconv.Atoi(p)
+		return fmt.Errorf("%w: it has %d and the client has %.20q; update %s", workspace.ErrProtocol, Protocol, p, older(err == nil && n < Protocol, "the client", "the workspace"))
 	}
 	wanted := r.Header.Get(identityHeader)
 	if wanted == "" || subtle.ConstantTimeCompare([]byte(wanted), []byte(s.About.Identity)) == 1 {

@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io/fs"
 	"strings"
@@ -44,6 +45,9 @@ var reasons = []struct {
 	{scope.ErrSpecial, connect.CodeFailedPrecondition, "not_regular"},
 	{scope.ErrTooLarge, connect.CodeResourceExhausted, "larger_than_wanted"},
 	{syscall.EISDIR, connect.CodeFailedPrecondition, "directory"},
+	{syscall.ENOSPC, connect.CodeResourceExhausted, "no_space"},
+	{syscall.EDQUOT, connect.CodeResourceExhausted, "quota"},
+	{syscall.EROFS, connect.CodeFailedPrecondition, "read_only"},
 	{workspace.ErrOther, connect.CodeFailedPrecondition, "other_workspace"},
 	{workspace.ErrProtocol, connect.CodeFailedPrecondition, "other_protocol"},
 	{process.ErrNotFound, connect.CodeNotFound, "no_process"},
@@ -157,7 +161,7 @@ func fromWire(ctx context.Context, err error) error {
 	case errors.Is(err, workspace.ErrNeedsTLS), errors.Is(err, workspace.ErrHasNoTLS):
 		return err
 	case errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, new(tls.RecordHeaderError)):
-		return &answer{workspace.ErrCertificate.Error() + " (" + err.Error() + ")", workspace.ErrCertificate}
+		return untrusted(err)
 	case errors.As(err, &e) && e.Code() == connect.CodeResourceExhausted && !connect.IsWireError(err):
 		return &answer{e.Message(), workspace.ErrTooLarge} // the answer exceeds maxMessage
 	case e == nil || !connect.IsWireError(err):
@@ -166,6 +170,16 @@ func fromWire(ctx context.Context, err error) error {
 		return &lost{err}
 	}
 	return answerOf(e)
+}
+
+// untrusted returns the error of a certificate that cannot be checked. A certificate that is
+// not valid now may be a good one, if a clock is wrong.
+func untrusted(err error) error {
+	text := workspace.ErrCertificate.Error() + " (" + err.Error() + ")"
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		text += "; compare the clocks of both machines, or renew the certificate"
+	}
+	return &answer{text, workspace.ErrCertificate}
 }
 
 // answerOf returns the error that the workspace returned.

@@ -1,0 +1,154 @@
+package bridge_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/abide-run/abide/internal/workspace"
+	"github.com/abide-run/abide/internal/workspace/bridge"
+	"github.com/abide-run/abide/internal/workspace/bridge/bridgetest"
+	"github.com/abide-run/abide/internal/workspace/local"
+	pb "github.com/abide-run/abide/internal/workspace/workspacepb"
+)
+
+// A versionedService is a workspace with another version of the protocol.
+type versionedService struct {
+	pb.UnimplementedWorkspaceServiceHandler
+	protocol int32
+}
+
+func (s versionedService) Describe(context.Context, *pb.DescribeRequest) (*pb.DescribeResponse, error) {
+	return &pb.DescribeResponse{Identity: "one", Protocol: s.protocol}, nil
+}
+
+// serveHandler serves HTTP in memory until the end of the test.
+func serveHandler(t *testing.T, h http.Handler) *bridgetest.Memory {
+	t.Helper()
+	m, p := new(bridgetest.Memory), new(http.Protocols)
+	p.SetHTTP1(true)
+	p.SetUnencryptedHTTP2(true)
+	server, l, served := &http.Server{Protocols: p, Handler: h}, m.Listen(), make(chan struct{})
+	go func() {
+		_ = server.Serve(l)
+		close(served)
+	}()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-served
+	})
+	return m
+}
+
+func TestAnotherVersionOfTheProtocolIsNamed(t *testing.T) {
+	for protocol, want := range map[int32]string{
+		bridge.Protocol + 1: "it has 2 and this engine has 1; update this engine",
+		bridge.Protocol - 1: "it has 0 and this engine has 1; update the workspace",
+		1000:                "it has 1000 and this engine has 1; update this engine",
+	} {
+		path, handler := pb.NewWorkspaceServiceHandler(versionedService{protocol: protocol})
+		mux := http.NewServeMux()
+		mux.Handle(path, handler)
+		c := client(t, bridge.ClientOptions{Dial: serveHandler(t, mux).Dial})
+		if _, err := c.Describe(t.Context()); !errors.Is(err, workspace.ErrProtocol) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	path, handler := pb.NewWorkspaceServiceHandler(pb.UnimplementedWorkspaceServiceHandler{})
+	mux := http.NewServeMux()
+	mux.Handle(path, handler)
+	c := client(t, bridge.ClientOptions{Dial: serveHandler(t, mux).Dial})
+	if _, err := c.Describe(t.Context()); !errors.Is(err, workspace.ErrProtocol) || !strings.HasSuffix(err.Error(), "this engine has 1; update the workspace") {
+		t.Errorf("a workspace without a version: %v", err)
+	}
+}
+
+func TestAClientOfAnotherVersionIsToldWhatToUpdate(t *testing.T) {
+	r := &remoteWorkspace{wire: newBreaker(unixSocket(t)), dir: t.TempDir()}
+	r.serve(t)
+	defer r.stop()
+	http1 := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return r.wire.dial(ctx) }}}
+	defer http1.CloseIdleConnections()
+	for version, want := range map[string]string{
+		"2": `it has 1 and the client has "2"; update the workspace`,
+		"0": `it has 1 and the client has "0"; update the client`,
+		"x": `it has 1 and the client has "x"; update the workspace`,
+	} {
+		request := connect.NewRequest(&pb.StatRequest{Path: &pb.Path{Name: []byte(".")}})
+		request.Header().Set("Abide-Workspace-Protocol", version)
+		rpc := connect.NewClient[pb.StatRequest, pb.StatResponse](http1, "http://workspace"+pb.WorkspaceServiceStatProcedure)
+		if _, err := rpc.CallUnary(t.Context(), request); connect.CodeOf(err) != connect.CodeFailedPrecondition || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("version %q: %v, want %q", version, err, want)
+		}
+	}
+}
+
+// certificatesFor returns the configuration of a server whose certificate is valid for an
+// hour around a time, and of a client that trusts it.
+func certificatesFor(t *testing.T, now time.Time) (server, client *tls.Config) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "workspace"}, DNSNames: []string{"workspace"},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	must(t, err)
+	parsed, err := x509.ParseCertificate(der)
+	must(t, err)
+	trusted := x509.NewCertPool()
+	trusted.AddCert(parsed)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, &tls.Config{RootCAs: trusted}
+}
+
+func TestACertificateOfAnotherYearIsRefusedWithTheReason(t *testing.T) {
+	for _, off := range []time.Duration{-365 * 24 * time.Hour, 365 * 24 * time.Hour} {
+		r := &remoteWorkspace{wire: newBreaker(unixSocket(t)), dir: t.TempDir()}
+		r.server, r.client = certificatesFor(t, time.Now().Add(off))
+		r.serve(t)
+		c := r.connect(t)
+		for name, ask := range requests {
+			err := ask(t.Context(), c)
+			if !errors.Is(err, workspace.ErrCertificate) || !strings.Contains(err.Error(), "has expired or is not yet valid") || !strings.Contains(err.Error(), "compare the clocks") {
+				t.Errorf("%s, %s off: %v", name, off, err)
+			}
+		}
+		r.stop()
+	}
+}
+
+// The times of a workspace are those of its clock, whatever this machine's says.
+func TestTimesAreThoseOfTheWorkspace(t *testing.T) {
+	for _, network := range []string{"memory", "unix"} {
+		dir := t.TempDir()
+		here := local.New(dir, nil)
+		there := bridgetest.Over(t, network, here)
+		now := time.Now()
+		for _, at := range []time.Time{now.AddDate(-1, 0, 0), now.AddDate(1, 0, 0), time.Unix(0, 0), time.Unix(-1, 5), time.Unix(1<<32, 999)} {
+			must(t, os.WriteFile(filepath.Join(dir, "f"), []byte("x"), 0o600))
+			must(t, os.Chtimes(filepath.Join(dir, "f"), at, at))
+			want, err := here.Files.Stat(t.Context(), workspace.At("f"))
+			must(t, err)
+			got, err := there.Files.Stat(t.Context(), workspace.At("f"))
+			if err != nil || !got.ModTime.Equal(want.ModTime) || got != want && got.ModTime.Location() == want.ModTime.Location() {
+				t.Errorf("%s: %+v, want %+v, %v", network, got, want, err)
+			}
+		}
+	}
+}
