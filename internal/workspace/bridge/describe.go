@@ -3,22 +3,22 @@ package bridge
 import (
 	"context"
 	"crypto/subtle"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"syscall"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"github.com/abide-run/abide/internal/workspace"
 	pb "github.com/abide-run/abide/internal/workspace/workspacepb"
 )
 
 // Protocol is the version of the protocol. It is raised when an older client would be
-// served wrongly, or would understand an answer wrongly; additions do not raise it.
-const Protocol = 1
+// served wrongly, or would understand an answer wrongly, and when one side needs what an older
+// one does not know; other additions do not raise it. Version 2 has Look, by which commands
+// are judged, and says in a survey whether processes may be changing files: without that, a
+// survey of an older workspace would be taken for one of files at rest.
+const Protocol = 2
 
 // Headers of requests, beside the token.
 const (
@@ -26,14 +26,10 @@ const (
 	protocolHeader = "Abide-Workspace-Protocol"
 )
 
-// Describe returns what the workspace says of itself. A workspace that does not know the
-// question, or has another protocol, is ErrProtocol.
+// Describe returns what the workspace says of itself. Another protocol is ErrProtocol.
 func (c *Client) Describe(ctx context.Context) (workspace.Description, error) {
 	r, err := c.rpc.Describe(ctx, &pb.DescribeRequest{})
-	var e *connect.Error
 	switch {
-	case errors.As(err, &e) && e.Code() == connect.CodeUnimplemented && connect.IsWireError(err):
-		return workspace.Description{}, c.explainer.convert(ctx, otherProtocol(fmt.Sprintf("it knows none of those with numbers, and this engine has %d; update the workspace", Protocol)))
 	case err != nil:
 		return workspace.Description{}, fromWire(ctx, err)
 	case r.GetProtocol() != Protocol:

@@ -164,6 +164,8 @@ func fromWire(ctx context.Context, err error) error {
 		return untrusted(err)
 	case errors.As(err, &e) && e.Code() == connect.CodeResourceExhausted && !connect.IsWireError(err):
 		return &answer{e.Message(), workspace.ErrTooLarge} // the answer exceeds maxMessage
+	case e != nil && e.Code() == connect.CodeUnimplemented && len(e.Details()) == 0: // also the status 404
+		return otherProtocol("it does not know what it is asked, and is likely older than this engine; update the workspace")
 	case e == nil || !connect.IsWireError(err):
 		return &lost{err}
 	case e.Code() == connect.CodeUnavailable:

@@ -9,11 +9,13 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"fmt"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -56,25 +58,33 @@ func serveHandler(t *testing.T, h http.Handler) *bridgetest.Memory {
 }
 
 func TestAnotherVersionOfTheProtocolIsNamed(t *testing.T) {
-	for protocol, want := range map[int32]string{
-		bridge.Protocol + 1: "it has 2 and this engine has 1; update this engine",
-		bridge.Protocol - 1: "it has 0 and this engine has 1; update the workspace",
-		1000:                "it has 1000 and this engine has 1; update this engine",
+	for protocol, update := range map[int32]string{
+		bridge.Protocol + 1: "this engine",
+		bridge.Protocol - 1: "the workspace",
+		0:                   "the workspace",
+		1000:                "this engine",
 	} {
 		path, handler := pb.NewWorkspaceServiceHandler(versionedService{protocol: protocol})
 		mux := http.NewServeMux()
 		mux.Handle(path, handler)
 		c := client(t, bridge.ClientOptions{Dial: serveHandler(t, mux).Dial})
+		want := fmt.Sprintf("it has %d and this engine has %d; update %s", protocol, bridge.Protocol, update)
 		if _, err := c.Describe(t.Context()); !errors.Is(err, workspace.ErrProtocol) || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	path, handler := pb.NewWorkspaceServiceHandler(pb.UnimplementedWorkspaceServiceHandler{})
-	mux := http.NewServeMux()
-	mux.Handle(path, handler)
-	c := client(t, bridge.ClientOptions{Dial: serveHandler(t, mux).Dial})
-	if _, err := c.Describe(t.Context()); !errors.Is(err, workspace.ErrProtocol) || !strings.HasSuffix(err.Error(), "this engine has 1; update the workspace") {
-		t.Errorf("a workspace without a version: %v", err)
+}
+
+// A workspace that is older than a request is named as such, whatever it is asked.
+func TestARequestThatAWorkspaceDoesNotKnow(t *testing.T) {
+	_, service := pb.NewWorkspaceServiceHandler(pb.UnimplementedWorkspaceServiceHandler{})
+	for what, handler := range map[string]http.Handler{"methods": service, "service": http.NotFoundHandler()} {
+		c := client(t, bridge.ClientOptions{Dial: serveHandler(t, handler).Dial, Retries: []time.Duration{}})
+		for name, ask := range requests {
+			if err := ask(t.Context(), c); !errors.Is(err, workspace.ErrProtocol) || !strings.HasSuffix(err.Error(), "update the workspace") {
+				t.Errorf("unknown %s, %s: %v", what, name, err)
+			}
+		}
 	}
 }
 
@@ -84,11 +94,13 @@ func TestAClientOfAnotherVersionIsToldWhatToUpdate(t *testing.T) {
 	defer r.stop()
 	http1 := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return r.wire.dial(ctx) }}}
 	defer http1.CloseIdleConnections()
-	for version, want := range map[string]string{
-		"2": `it has 1 and the client has "2"; update the workspace`,
-		"0": `it has 1 and the client has "0"; update the client`,
-		"x": `it has 1 and the client has "x"; update the workspace`,
+	for version, update := range map[string]string{
+		strconv.Itoa(bridge.Protocol + 1): "the workspace",
+		strconv.Itoa(bridge.Protocol - 1): "the client",
+		"0":                               "the client",
+		"x":                               "the workspace",
 	} {
+		want := fmt.Sprintf("it has %d and the client has %q; update %s", bridge.Protocol, version, update)
 		request := connect.NewRequest(&pb.StatRequest{Path: &pb.Path{Name: []byte(".")}})
 		request.Header().Set("Abide-Workspace-Protocol", version)
 		rpc := connect.NewClient[pb.StatRequest, pb.StatResponse](http1, "http://workspace"+pb.WorkspaceServiceStatProcedure)
