@@ -27,6 +27,9 @@ type placedTasks struct {
 // attempt waits for the workspace as long as any call does.
 const watchPause = time.Second
 
+// endPause is the first pause between attempts to end a command in a workspace that is away.
+const endPause = 50 * time.Millisecond
+
 // Watch waits until a task has ended or has another status. As long as its workspace
 // cannot be used, nothing is known of it.
 func (t placedTasks) Watch(ctx context.Context, id event.SessionID, key, last string) (event.TaskReportedData, error) {
@@ -110,7 +113,7 @@ func (t *toolbox) endTask(ctx context.Context, id event.SessionID, key string) e
 		return t.commands.Stop(ctx, id, key)
 	}
 	name := taskName{id, key}
-	err := t.endThere(ctx, name)
+	err := t.endThere(ctx, name, t.workspaces.answersSoon)
 	if err == nil {
 		return nil
 	}
@@ -120,9 +123,9 @@ func (t *toolbox) endTask(ctx context.Context, id event.SessionID, key string) e
 	return err
 }
 
-// endThere ends a command in another workspace, if that answers now.
-func (t *toolbox) endThere(ctx context.Context, name taskName) error {
-	if err := t.workspaces.answers(ctx, name.session); err != nil {
+// endThere ends a command in another workspace, if that answers.
+func (t *toolbox) endThere(ctx context.Context, name taskName, answers func(context.Context, event.SessionID) error) error {
+	if err := answers(ctx, name.session); err != nil {
 		return err
 	}
 	return t.commands.Stop(hurriedly(ctx), name.session, name.key)
@@ -133,13 +136,13 @@ func (t *toolbox) endThere(ctx context.Context, name taskName) error {
 // a short absence of the workspace it has noticed nothing.
 func (t *toolbox) endLater(ctx context.Context, name taskName) {
 	defer t.stops.Delete(name)
-	for {
+	for pause := endPause; ; pause = min(2*pause, watchPause) { // it may only have answered late
 		select {
-		case <-time.After(watchPause):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return
 		}
-		if _, gone := t.givenUp.Load(name); gone || t.endThere(ctx, name) == nil {
+		if _, gone := t.givenUp.Load(name); gone || t.endThere(ctx, name, t.workspaces.answers) == nil {
 			return
 		}
 	}

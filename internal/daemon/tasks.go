@@ -268,7 +268,7 @@ func (t tasks) Of(ctx context.Context, id event.SessionID, keys []string) ([]api
 	if t.workspaces.isRemote(ctx, id) {
 		ctx = hurriedly(ctx)
 	}
-	if err := t.workspaces.answers(ctx, id); err != nil {
+	if err := t.workspaces.answersSoon(ctx, id); err != nil {
 		return nil, err
 	}
 	all, err := t.commands.Tasks(ctx, id)

@@ -193,6 +193,15 @@ func (w *sessionWorkspaces) answers(ctx context.Context, id event.SessionID) err
 	return c.Answers(ctx)
 }
 
+// answersSoon is answers for somebody who can do without the workspace.
+func (w *sessionWorkspaces) answersSoon(ctx context.Context, id event.SessionID) error {
+	c, err := w.connection(ctx, id)
+	if err != nil || c == nil {
+		return err
+	}
+	return c.AnswersSoon(ctx)
+}
+
 // hurriedly returns a context for calls that do not wait for a workspace that is away.
 func hurriedly(ctx context.Context) context.Context { return bridge.WithoutPatience(ctx) }
 

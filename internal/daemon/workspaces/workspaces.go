@@ -421,21 +421,37 @@ type Connection struct {
 	mu       sync.Mutex
 	failed   bool // true if a request failed because of the way to the workspace
 	about    *workspace.Description
-	aboutFor int64     // number of connections that were made before about was asked for
-	silent   time.Time // time of the last sign of life that did not come
+	aboutFor int64         // number of connections that were made before about was asked for
+	silent   time.Time     // time of the last sign of life that did not come
+	usual    time.Duration // time that the last description took; zero if none has come
 }
 
-// The time that the sign of life of a workspace may take, and how long one that gave none
-// counts as silent.
+// The longest time that the sign of life of a workspace may take, how long one that gave none
+// counts as silent, and the least time that a description is taken to need.
 const (
 	signTime   = time.Second
-	silentTime = 2 * time.Second
+	silentTime = time.Second
+	minUsual   = 12 * time.Millisecond
 )
 
 // Answers returns nil if the workspace gives a sign of life now. Somebody who must not wait
 // asks before each request: a connection to a machine that has vanished looks like one to a
 // workspace that works, until nothing was heard for long.
-func (c *Connection) Answers(ctx context.Context) error {
+func (c *Connection) Answers(ctx context.Context) error { return c.answersWithin(ctx, signTime) }
+
+// AnswersSoon is Answers for somebody who can do without the workspace: it waits four times as
+// long as the workspace took before.
+func (c *Connection) AnswersSoon(ctx context.Context) error {
+	c.mu.Lock()
+	usual := c.usual
+	c.mu.Unlock()
+	if usual == 0 {
+		return c.Answers(ctx)
+	}
+	return c.answersWithin(ctx, min(4*usual, signTime))
+}
+
+func (c *Connection) answersWithin(ctx context.Context, most time.Duration) error {
 	away := explain(c.workspace, c.place, fmt.Errorf("%w (it does not answer)", workspace.ErrAway))
 	c.mu.Lock()
 	silent := !c.silent.IsZero() && time.Since(c.silent) < silentTime
@@ -443,15 +459,27 @@ func (c *Connection) Answers(ctx context.Context) error {
 	if silent {
 		return away
 	}
-	ctx, cancel := context.WithTimeoutCause(bridge.WithoutPatience(ctx), signTime, away)
+	ctx, cancel := context.WithTimeoutCause(bridge.WithoutPatience(ctx), most, away)
 	defer cancel()
-	_, err := c.client.Describe(ctx)
+	_, err := c.describe(ctx)
 	if errors.Is(context.Cause(ctx), workspace.ErrAway) {
 		c.mu.Lock()
 		c.silent = time.Now()
 		c.mu.Unlock()
 	}
 	return err
+}
+
+// describe asks for the description, and notes how long it took.
+func (c *Connection) describe(ctx context.Context) (workspace.Description, error) {
+	began := time.Now()
+	about, err := c.client.Describe(ctx)
+	if err == nil {
+		c.mu.Lock()
+		c.usual = max(time.Since(began), minUsual)
+		c.mu.Unlock()
+	}
+	return about, err
 }
 
 // Workspace returns the workspace.
@@ -486,7 +514,7 @@ func (c *Connection) Env(ctx context.Context) ([]string, error) {
 	if known {
 		return slices.Clone(about.Env), nil
 	}
-	fresh, err := c.client.Describe(ctx)
+	fresh, err := c.describe(ctx)
 	if err != nil {
 		return nil, err
 	}
