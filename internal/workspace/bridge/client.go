@@ -224,16 +224,24 @@ func retryInterceptor(pauses []time.Duration) connect.UnaryInterceptorFunc {
 // retry calls do, and again after each pause as long as its answer is lost or the workspace
 // is away. If it is away at last, and an attempt before that was lost, that one may have had
 // an effect: it is not true that nothing was asked.
+//
+// Whoever was lost as soon as a connection counts as dead has heard nothing at all. After two
+// such attempts there is no third one, because all of them would take minutes.
 func retry(ctx context.Context, pauses []time.Duration, do func() error) error {
+	began, silent := time.Now(), 0
 	err := do()
 	var lost error
 	for _, pause := range pauses {
 		if errors.Is(fromWire(ctx, err), workspace.ErrLost) {
 			lost = err
 		}
-		if !isLost(ctx, err) || wait(ctx, pause) != nil {
+		if took := time.Since(began); took >= deadTime && took < 2*deadTime {
+			silent++
+		}
+		if !isLost(ctx, err) || silent == 2 || wait(ctx, pause) != nil {
 			break
 		}
+		began = time.Now()
 		err = do()
 	}
 	if lost != nil && errors.Is(fromWire(ctx, err), workspace.ErrAway) {

@@ -95,10 +95,17 @@ func protocols() *http.Protocols {
 // discardLog is a logger that discards messages about broken connections.
 var discardLog = log.New(io.Discard, "", 0)
 
+// A connection on which nothing is heard for pingTime is asked for an answer, and is dead if
+// none comes in the same time.
+const (
+	pingTime = 10 * time.Second
+	deadTime = 2 * pingTime
+)
+
 // keepalive returns settings that detect connections whose other end is gone. Large frames
 // cost less for each byte of a file.
 func keepalive() *http.HTTP2Config {
-	return &http.HTTP2Config{MaxReadFrameSize: 1 << 20, SendPingTimeout: 10 * time.Second, PingTimeout: 10 * time.Second}
+	return &http.HTTP2Config{MaxReadFrameSize: 1 << 20, SendPingTimeout: pingTime, PingTimeout: pingTime}
 }
 
 // handler returns the handler of requests, which refuses those without the token.

@@ -2,6 +2,7 @@ package bridge_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,5 +44,31 @@ func TestARequestOnASilentWireEndsInTime(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A wire that becomes silent again and again, as soon as a workspace was greeted on it, is not
+// tried as often as one that is cut.
+func TestARequestOnAWireThatIsSilentAgainAndAgainEndsInTime(t *testing.T) {
+	for what, ask := range requests {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := bridgetest.NewSilentWire()
+				w.Greets = true
+				ctx, stop := context.WithCancel(t.Context())
+				served, l := make(chan error), w.Listen()
+				server := &bridge.Server{Workspace: local.New(t.TempDir(), nil)}
+				go func() { served <- server.Serve(ctx, l) }()
+				c := client(t, bridge.ClientOptions{Dial: w.Dial, Patience: 30 * time.Second})
+				began := time.Now()
+				err := ask(t.Context(), c)
+				if took := time.Since(began); !errors.Is(err, workspace.ErrLost) || took > 2*deadTime+5*time.Second {
+					t.Errorf("after %s: %v", took, err)
+				}
+				must(t, c.Close())
+				stop()
+				must(t, <-served)
+			})
+		})
 	}
 }

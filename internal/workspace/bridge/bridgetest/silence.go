@@ -10,6 +10,7 @@ import (
 // both directions, while connections can still be made.
 type SilentWire struct {
 	Memory
+	Greets bool          // whether the beginning of a connection still arrives when the wire is silent
 	silent chan struct{} // closed when the wire is silent
 }
 
@@ -21,38 +22,40 @@ func (w *SilentWire) Silence() { close(w.silent) }
 
 // Dial connects to the listener.
 func (w *SilentWire) Dial(ctx context.Context) (net.Conn, error) {
-	select {
-	case <-w.silent:
-		near, far := net.Pipe()
-		return &silentConn{Conn: near, wire: w, far: far, dead: make(chan struct{})}, nil
-	default:
-	}
 	conn, err := w.Memory.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &silentConn{Conn: conn, wire: w, dead: make(chan struct{})}, nil
+	c := &silentConn{Conn: conn, silent: w.silent, dead: make(chan struct{})}
+	if w.Greets {
+		c.greeted = make(chan struct{})
+		c.silent = c.greeted
+	}
+	return c, nil
 }
 
-// A silentConn is a connection of a SilentWire. What is written to it vanishes, as in the
-// buffers of a machine.
+// A silentConn is a connection of a SilentWire. What is written to it when it is silent
+// vanishes, as in the buffers of a machine.
 type silentConn struct {
 	net.Conn
-	wire *SilentWire
-	far  net.Conn // end that nobody uses; may be nil
-	once sync.Once
-	dead chan struct{}
+	silent  <-chan struct{}
+	greeted chan struct{} // closed by the first thing that is read; nil if that does not matter
+	once    sync.Once
+	dead    chan struct{}
 }
 
 func (c *silentConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	select {
-	case <-c.wire.silent:
+	case <-c.silent:
 		if err == nil {
 			<-c.dead
 			return 0, net.ErrClosed
 		}
 	default:
+		if c.greeted != nil {
+			close(c.greeted)
+		}
 	}
 	return n, err
 }
@@ -61,7 +64,7 @@ func (c *silentConn) Write(p []byte) (int, error) {
 	select {
 	case <-c.dead:
 		return 0, net.ErrClosed
-	case <-c.wire.silent:
+	case <-c.silent:
 		return len(p), nil
 	default:
 		return c.Conn.Write(p)
@@ -70,8 +73,5 @@ func (c *silentConn) Write(p []byte) (int, error) {
 
 func (c *silentConn) Close() error {
 	c.once.Do(func() { close(c.dead) })
-	if c.far != nil {
-		_ = c.far.Close()
-	}
 	return c.Conn.Close()
 }
