@@ -41,10 +41,11 @@ func callsOf(name string, calls int, tool string, arguments map[string]any) remo
 	}}
 }
 
-// remoteCases are calls with answers of different sizes, in the tree that makeFiles and
+// remoteCases are the smallest request, calls with answers of different sizes, in the tree that makeFiles and
 // makeTree make, and the turn that all agents are measured by: its command is started, waited
 // for, read and marked as seen.
 var remoteCases = []remoteCase{
+	{"workspace: a round trip", 1, 0, func(p *remotePlace) compare.Side { return statSide(p.ws.Files) }},
 	callsOf("workspace: view of a small file", 200, "view", map[string]any{"path": "small"}),
 	callsOf("workspace: lines of a file of 10 MB", 20, "view", map[string]any{"path": "large", "view_range": []int{100_000, 100_020}}),
 	callsOf("workspace: view of a file of 10 MB", 3, "view", map[string]any{"path": "large", "forceReadLargeFiles": true}),
