@@ -79,6 +79,7 @@ func sendShown(w http.ResponseWriter, head *pb.ShowResponse, content io.Reader, 
 		return err
 	}
 	binary.BigEndian.PutUint32(begin, uint32(len(begin)-4))
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendTime))
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.FormatInt(int64(len(begin))+length, 10))
 	if _, err := w.Write(begin); err == nil {
@@ -86,6 +87,10 @@ func sendShown(w http.ResponseWriter, head *pb.ShowResponse, content io.Reader, 
 	}
 	return nil
 }
+
+// sendTime is how long an answer may take that a client on a machine which has vanished does
+// not read.
+const sendTime = 10 * time.Minute
 
 // rawTime is how long an answer beside the service may not come on, before the service is
 // asked.
@@ -98,7 +103,10 @@ func rawTransport(o ClientOptions, d *patientDialer) *http.Transport {
 	p.SetHTTP1(true)
 	secure := tlsConfig(o, "http/1.1")
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return d.connectRaw(ctx, secure) }
-	return &http.Transport{DialContext: dial, DialTLSContext: dial, Protocols: p, DisableCompression: true, IdleConnTimeout: time.Minute}
+	return &http.Transport{
+		DialContext: dial, DialTLSContext: dial, Protocols: p, DisableCompression: true,
+		MaxConnsPerHost: 16, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
+	}
 }
 
 // showRaw asks for a large file beside the service. It does not wait for a workspace that is
