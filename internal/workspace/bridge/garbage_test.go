@@ -163,26 +163,13 @@ func TestAServerThatIsNoWorkspace(t *testing.T) {
 // serveAnswers serves gRPC with wrong messages.
 func serveAnswers(t *testing.T, body []byte) *bridgetest.Memory {
 	t.Helper()
-	m, p := new(bridgetest.Memory), new(http.Protocols)
-	p.SetHTTP1(true)
-	p.SetUnencryptedHTTP2(true)
-	server := &http.Server{Protocols: p, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return serveHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		go func() { _, _ = io.Copy(io.Discard, r.Body) }()
 		w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
 		w.Header().Set("Trailer", "Grpc-Status")
 		_, _ = w.Write(body)
 		w.Header().Set("Grpc-Status", "0")
-	})}
-	l, served := m.Listen(), make(chan struct{})
-	go func() {
-		_ = server.Serve(l)
-		close(served)
-	}()
-	t.Cleanup(func() {
-		_ = server.Close()
-		<-served
-	})
-	return m
+	}))
 }
 
 // envelope returns a message of gRPC.

@@ -2,15 +2,8 @@ package bridge_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -110,29 +103,10 @@ func TestAClientOfAnotherVersionIsToldWhatToUpdate(t *testing.T) {
 	}
 }
 
-// certificatesFor returns the configuration of a server whose certificate is valid for an
-// hour around a time, and of a client that trusts it.
-func certificatesFor(t *testing.T, now time.Time) (server, client *tls.Config) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "workspace"}, DNSNames: []string{"workspace"},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	must(t, err)
-	parsed, err := x509.ParseCertificate(der)
-	must(t, err)
-	trusted := x509.NewCertPool()
-	trusted.AddCert(parsed)
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, &tls.Config{RootCAs: trusted}
-}
-
 func TestACertificateOfAnotherYearIsRefusedWithTheReason(t *testing.T) {
 	for _, off := range []time.Duration{-365 * 24 * time.Hour, 365 * 24 * time.Hour} {
 		r := &remoteWorkspace{wire: newBreaker(unixSocket(t)), dir: t.TempDir()}
-		r.server, r.client = certificatesFor(t, time.Now().Add(off))
+		r.server, r.client = bridgetest.CertificatesFor(t, time.Now().Add(off))
 		r.serve(t)
 		c := r.connect(t)
 		for name, ask := range requests {

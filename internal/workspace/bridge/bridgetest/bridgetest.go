@@ -81,11 +81,17 @@ func must(t testing.TB, err error) {
 // Certificates returns the configuration of a server, and of a client that trusts it.
 func Certificates(t testing.TB) (server, client *tls.Config) {
 	t.Helper()
+	return CertificatesFor(t, time.Now())
+}
+
+// CertificatesFor is Certificates with a certificate that is valid for an hour around a time.
+func CertificatesFor(t testing.TB, now time.Time) (server, client *tls.Config) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "workspace"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	must(t, err)
