@@ -18,16 +18,24 @@ import (
 	"github.com/abide-run/abide/internal/workspace/local"
 )
 
-// shrinkingFiles are files that get shorter while they are sent.
-type shrinkingFiles struct{ workspace.Files }
+// changingFiles are files that have another length when they are sent than when they were
+// opened.
+type changingFiles struct {
+	workspace.Files
+	opened func(size int64) int64 // returns the length when a file was opened
+}
 
-func (f shrinkingFiles) ShowStream(_ context.Context, _ *scope.Scope, r workspace.ShowRequest) (workspace.Shown, *os.File, int64, error) {
+func (f changingFiles) ShowStream(_ context.Context, _ *scope.Scope, r workspace.ShowRequest) (workspace.Shown, *os.File, int64, error) {
 	file, err := os.Open(r.Path)
 	if err != nil {
 		return workspace.Shown{}, nil, 0, err
 	}
 	info, err := file.Stat()
-	return workspace.Shown{Size: 2 * info.Size()}, file, 2 * info.Size(), err
+	if err != nil {
+		return workspace.Shown{}, nil, 0, err
+	}
+	length := f.opened(info.Size())
+	return workspace.Shown{Size: length}, file, length, nil
 }
 
 // connectTo returns a client of a server and the requests that it makes.
@@ -43,7 +51,7 @@ func TestAFileThatGetsShorterIsShownAsItIs(t *testing.T) {
 		dir, text := t.TempDir(), strings.Repeat("a line\n", 200_000)
 		must(t, os.WriteFile(filepath.Join(dir, "f"), []byte(text), 0o644))
 		ws := local.New(dir, nil)
-		ws.Files = shrinkingFiles{ws.Files}
+		ws.Files = changingFiles{ws.Files, func(size int64) int64 { return 2 * size }}
 		c, log := connectTo(t, network, ws)
 		s, err := ws.Files.Scope(t.Context(), []scope.Rule{{Target: dir}}, nil)
 		must(t, err)
@@ -53,6 +61,28 @@ func TestAFileThatGetsShorterIsShownAsItIs(t *testing.T) {
 		}
 		if got := log.take(); !slices.Equal(got, []string{"Show", "ShowLarge"}) {
 			t.Errorf("%s: %q", network, got)
+		}
+	}
+}
+
+// Not a byte more is sent than was announced, so that the connection can be used again.
+func TestAFileThatGetsLongerIsShownAsItWas(t *testing.T) {
+	for _, network := range []string{"memory", "unix", "tcp"} {
+		dir, text := t.TempDir(), strings.Repeat("a line\n", 200_000)
+		must(t, os.WriteFile(filepath.Join(dir, "f"), []byte(text), 0o644))
+		ws := local.New(dir, nil)
+		ws.Files = changingFiles{ws.Files, func(size int64) int64 { return size / 2 }}
+		c, log := connectTo(t, network, ws)
+		s, err := ws.Files.Scope(t.Context(), []scope.Rule{{Target: dir}}, nil)
+		must(t, err)
+		for range 3 {
+			shown, err := c.Workspace().Files.Show(t.Context(), s, workspace.ShowRequest{Path: filepath.Join(dir, "f"), MaxWhole: 10 << 20})
+			if err != nil || string(shown.Content) != text[:len(text)/2] {
+				t.Errorf("%s: %d bytes of %d, %v", network, len(shown.Content), shown.Size, err)
+			}
+		}
+		if got := log.take(); !slices.Equal(got, []string{"Show", "Show", "Show"}) {
+			t.Errorf("%s: the service was asked: %q", network, got)
 		}
 	}
 }

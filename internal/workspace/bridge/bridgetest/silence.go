@@ -2,7 +2,9 @@ package bridgetest
 
 import (
 	"context"
+	"errors"
 	"net"
+	"os"
 	"sync"
 )
 
@@ -45,19 +47,25 @@ type silentConn struct {
 }
 
 func (c *silentConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	select {
-	case <-c.silent:
-		if err == nil {
-			<-c.dead
+	for {
+		n, err := c.Conn.Read(p)
+		select {
+		case <-c.silent:
+			switch {
+			case err == nil:
+				continue
+			case errors.Is(err, os.ErrDeadlineExceeded):
+				return 0, err
+			}
+			<-c.dead // the end of the connection does not arrive either
 			return 0, net.ErrClosed
-		}
-	default:
-		if c.greeted != nil {
-			close(c.greeted)
+		default:
+			if c.greeted != nil {
+				close(c.greeted)
+			}
+			return n, err
 		}
 	}
-	return n, err
 }
 
 func (c *silentConn) Write(p []byte) (int, error) {
