@@ -86,3 +86,24 @@ func TestADeletionLeavesNothingToBeFinished(t *testing.T) {
 		t.Errorf("%v is left, err = %v", left, err)
 	}
 }
+
+// An older copy of the log was put back: records of commands are left whose sessions it does
+// not have. They do not keep anybody from seeing the commands of all others.
+func TestCommandsOfASessionThatIsNotStoredDoNotHideOthers(t *testing.T) {
+	dir := t.TempDir()
+	n := open(t, dir)
+	url := serveHTTP(t, n)
+	for _, id := range []string{"kept", "lost"} {
+		connect(t, n).must(api.SessionCreate, map[string]any{"sessionId": id}, nil)
+		if status, body := ask(t, http.MethodPost, url+"/start", "Bearer secret", id, `{"command":"true"}`); status != 200 {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	n.Close()
+	deleteFromStore(t, dir, "lost")
+	var r api.TasksResult
+	connect(t, open(t, dir)).must(api.Tasks, api.TasksParams{All: true}, &r)
+	if len(r.Tasks) != 1 || r.Tasks[0].SessionID != "kept" {
+		t.Errorf("the commands are %+v", r.Tasks)
+	}
+}
