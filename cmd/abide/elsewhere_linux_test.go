@@ -481,6 +481,7 @@ func TestATaskWhoseWorkspaceIsAwayCanBeGivenUp(t *testing.T) {
 	awaitEvent(t, stream, event.SystemNotification, "given up")
 	awaitEvent(t, stream, event.SessionIdle, "")
 	e.serve()
+	output(t, e.dir, "audit", "--workspace", filepath.Join(e.there, "home")) // it runs there, and nothing is broken
 	e.letGo()
 	connected := connect(t, bridge.ClientOptions{Address: e.args[1]})
 	list, err := connected.Processes.List(t.Context(), process.Owner(id))
@@ -497,6 +498,7 @@ func TestATaskWhoseWorkspaceIsAwayCanBeGivenUp(t *testing.T) {
 	if n := engine.notifications(id); n != 1 {
 		t.Errorf("the model was notified %d times", n)
 	}
+	output(t, e.dir, "audit", "--workspace", filepath.Join(e.there, "home")) // it has ended there
 	engine.stop()
 }
 

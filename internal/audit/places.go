@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/abide-run/abide/internal/audit/stored"
 )
@@ -36,6 +37,12 @@ func (s *scene) records() (stored.ProcessRecords, bool) {
 	}
 	records, ok := s.places[s.config.Workspace.Identity]
 	return records, ok
+}
+
+// givenUp reports whether news say that a person has given up a task whose workspace was
+// away. Its record there may go on, and end in any way.
+func (s *scene) givenUp(news *body) bool {
+	return s.config.Workspace != nil && news.Status == "lost" && strings.HasPrefix(news.Text, "A background task was given up:")
 }
 
 // unknownRecord notes that what an event says of a process cannot be compared with its

@@ -64,3 +64,23 @@ func TestCommandsInAWorkspaceAreRecordedThere(t *testing.T) {
 		t.Error("any folder is that of a workspace")
 	}
 }
+
+// A person gives up a command whose workspace is away, and it ends there nevertheless. That
+// it was reported as lost is what the person wanted; a report in other words is a finding.
+func TestACommandThatWasGivenUpMayEndInItsWorkspace(t *testing.T) {
+	for text, clean := range map[string]bool{
+		"A background task was given up: task. Its workspace cannot be reached.": true,
+		"A background task was lost: task.":                                      false,
+	} {
+		f := newFolder(t)
+		dir := f.elsewhere()
+		l := f.script("commands")
+		l.set("task.reported", 1, "status", "lost")
+		l.set("task.reported", 1, "text", text)
+		l.set("system.notification", 1, "content", text)
+		l.save()
+		if r := f.audit(audit.Options{Workspaces: []string{dir}}); r.Clean() != clean {
+			t.Errorf("%q: the findings are %+v", text, r.Findings)
+		}
+	}
+}

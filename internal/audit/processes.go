@@ -180,7 +180,7 @@ func (e ending) status() string {
 
 // taskReported compares news of a task with the record of its process.
 func (p *processes) taskReported(s *scene, e *stored.Event, b *body) {
-	if !b.Ended || !s.own || s.tasks[b.Key] == nil {
+	if !b.Ended || !s.own || s.tasks[b.Key] == nil || s.givenUp(b) {
 		return
 	}
 	records, ok := s.records()
