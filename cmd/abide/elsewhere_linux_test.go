@@ -510,10 +510,17 @@ func TestAnAbortDoesNotWaitForAWorkspaceThatIsAway(t *testing.T) {
 	id, stream := engine.create()
 	up := filepath.Join(e.there, "src", "up")
 	must(t, syscall.Mkfifo(up, 0o600))
-	engine.send(id, "Run `echo up >up; while [ ! -e go ]; do sleep 0.02; done; echo x >ended`")
+	engine.send(id, `Use bash with {"command":"echo up >up; while [ ! -e go ]; do sleep 0.02; done; echo x >ended","description":"Wait","initial_wait":600}`)
 	_, err := os.ReadFile(up) // the command runs
 	must(t, err)
 	e.kill()
+	task := theOnlyTask(t, engine.client, id)
+	if task.Status != api.TaskUnreachable || !strings.Contains(task.Command, "echo up") {
+		t.Errorf("the command that the turn waits for is %+v", task)
+	}
+	if _, err := engine.client.StopTask(t.Context(), api.TaskParams{SessionID: id, TaskID: task.TaskID, GiveUp: true}); err == nil || !strings.Contains(err.Error(), "abide stop "+string(id)) {
+		t.Errorf("stop: %v", err)
+	}
 	if _, err := engine.client.Abort(t.Context(), api.AbortParams{SessionID: id, Reason: "user_initiated"}); err != nil {
 		t.Errorf("abort: %v", err)
 	}

@@ -112,24 +112,37 @@ const listTime = 5 * time.Second
 // unreachable returns the commands of a session that are not known to have ended, as far
 // as the log knows them.
 func (t tasks) unreachable(ctx context.Context, id event.SessionID, why error) ([]api.Task, error) {
+	open, err := t.openCommands(ctx, id, why)
+	list := make([]api.Task, len(open))
+	for i, c := range open {
+		list[i] = c.Task
+	}
+	return list, err
+}
+
+// An openCommand is a command that is not known to have ended, described by the call that
+// has started it.
+type openCommand struct {
+	api.Task
+	call, key string
+	watched   bool // it is a task; otherwise its call waits for it
+}
+
+// openCommands reads the open commands of a session from its log.
+func (t tasks) openCommands(ctx context.Context, id event.SessionID, why error) ([]openCommand, error) {
 	s, err := t.store.Session(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	open := make(map[string]bool)
+	watched := make(map[string]bool)
 	for _, task := range s.Info.Watch {
-		open[task.Key] = true
+		watched[task.Key] = true
 	}
-	return t.fromLog(ctx, s, open, why)
-}
-
-// fromLog describes commands by the calls that have started them.
-func (t tasks) fromLog(ctx context.Context, s eventlog.Session, keys map[string]bool, why error) ([]api.Task, error) {
-	var list []api.Task
+	var open []openCommand
 	calls := make(map[string]event.ToolStartData)
 	for e, err := range t.store.Read(ctx, s.ID, 0) {
 		if err != nil {
-			return list, err
+			return open, err
 		}
 		switch e.Type {
 		case event.ToolStart:
@@ -137,15 +150,19 @@ func (t tasks) fromLog(ctx context.Context, s eventlog.Session, keys map[string]
 				calls[d.ToolCallID] = d
 			}
 		case event.ToolBegun:
-			if d, err := event.As[event.ToolBegunData](e); err == nil && keys[d.Key] && d.Attempt <= 1 {
+			if d, err := event.As[event.ToolBegunData](e); err == nil && (d.Detaches || watched[d.Key]) && d.Attempt <= 1 {
 				task := fromCall(s, d.Key, calls[d.ToolCallID].Arguments)
 				head, _ := e.Head() // without it only the time is missing
 				task.Started, task.Reason = stamp(head.Time), why.Error()
-				list = append(list, task)
+				open = append(open, openCommand{task, d.ToolCallID, d.Key, watched[d.Key]})
+			}
+		case event.ToolComplete:
+			if d, err := event.As[event.ToolCompleteData](e); err == nil {
+				open = slices.DeleteFunc(open, func(c openCommand) bool { return !c.watched && c.call == d.ToolCallID })
 			}
 		}
 	}
-	return list, nil
+	return open, nil
 }
 
 // fromCall describes the command of a call whose workspace is away.
@@ -244,24 +261,22 @@ func (t tasks) Stop(ctx context.Context, p api.TaskParams) (api.Task, error) {
 // giveUp reports a command as lost whose workspace cannot be reached, if a person wants
 // that.
 func (t tasks) giveUp(ctx context.Context, p api.TaskParams, why error) (api.Task, error) {
-	s, err := t.store.Session(ctx, p.SessionID)
+	list, err := t.openCommands(ctx, p.SessionID, why)
 	if err != nil {
 		return api.Task{}, err
 	}
-	for _, open := range s.Info.Watch {
-		list, err := t.fromLog(ctx, s, map[string]bool{open.Key: true}, why)
-		if err != nil {
-			return api.Task{}, err
-		}
-		if len(list) == 0 || list[0].TaskID != p.TaskID {
+	for _, open := range list {
+		switch {
+		case open.TaskID != p.TaskID:
 			continue
+		case !open.watched:
+			return open.Task, fmt.Errorf("the command %s cannot be stopped now: %w. A turn waits for it; to stop the turn, and the command when its workspace is back: abide stop %s", p.TaskID, why, p.SessionID)
+		case !p.GiveUp:
+			return open.Task, fmt.Errorf("the command %s cannot be stopped now: %w. It is watched until its workspace is back; to give it up and report it as lost: abide stop --give-up %s", p.TaskID, why, p.TaskID)
 		}
-		if !p.GiveUp {
-			return list[0], fmt.Errorf("the command %s cannot be stopped now: %w. It is watched until its workspace is back; to give it up and report it as lost: abide stop --give-up %s", p.TaskID, why, p.TaskID)
-		}
-		t.givenUp.Store(taskName{p.SessionID, open.Key}, true)
-		list[0].Status = event.TaskLost
-		return list[0], t.host.Tasks.GiveUp(ctx, p.SessionID, givenUp(open.Key, p.TaskID))
+		t.givenUp.Store(taskName{p.SessionID, open.key}, true)
+		open.Status = event.TaskLost
+		return open.Task, t.host.Tasks.GiveUp(ctx, p.SessionID, givenUp(open.key, p.TaskID))
 	}
 	return api.Task{}, fmt.Errorf("session %s has no task %q that is unreachable; list the tasks with: abide ps --all (%w)", p.SessionID, p.TaskID, why)
 }
