@@ -447,6 +447,17 @@ func TestATaskWhoseWorkspaceIsAwayIsUnreachableAndNotLost(t *testing.T) {
 		t.Errorf("output %q, %v", out.Data, err)
 	}
 	engine.stop()
+	// An engine that has not used the session yet knows nothing of what has ended there, and asks.
+	if got := output(t, e.dir, "ps", "--all", string(id)); !strings.Contains(got, task.TaskID) {
+		t.Errorf("the commands of the session are %q", got)
+	}
+	if got := output(t, e.dir, "logs", "--session", string(id), task.TaskID); got != "up\nover\n" {
+		t.Errorf("the output is %q", got)
+	}
+	p := e.command("logs", task.TaskID)
+	if _, err := p.Output(); err == nil || !strings.Contains(p.stderr.String(), "abide ps --all SESSION") {
+		t.Errorf("%v, %s", err, p.stderr)
+	}
 }
 
 func theOnlyTask(t *testing.T, c *client.Client, id event.SessionID) api.Task {

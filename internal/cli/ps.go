@@ -19,7 +19,10 @@ func (a *app) psCommand() *cobra.Command {
 		Use:   "ps [SESSION]",
 		Short: "List the commands that agents run",
 		Long: `List the commands that the agents of all sessions, or of one, are running. Commands
-keep running when abide exits, and are found again when it starts.`,
+keep running when abide exits, and are found again when it starts.
+
+Commands that have ended in another workspace are listed with --all if SESSION is named,
+or while the engine that has used the session runs.`,
 		Example: "  abide ps\n  abide ps --all 0198c2f1\n  abide logs -f TASK\n  abide stop TASK",
 		Args:    arguments(0, 1, "at most one SESSION"),
 	}
@@ -55,7 +58,7 @@ keep running when abide exits, and are found again when it starts.`,
 func (a *app) printTasks(list []api.Task, ids []string, all bool) error {
 	if len(list) == 0 {
 		if !a.quiet && all {
-			a.err.printf("no command has been run yet\n")
+			a.err.printf("no command is known; those that have ended in another workspace are listed with: abide ps --all SESSION\n")
 		} else if !a.quiet {
 			a.err.printf("no command is running; --all includes those that have ended\n")
 		}
@@ -120,7 +123,7 @@ func findTask(ctx context.Context, c *client.Client, name string) (api.Task, err
 	}
 	switch len(found) {
 	case 0:
-		return api.Task{}, usagef("there is no task %s (list the tasks with: abide ps --all)", name)
+		return api.Task{}, usagef("there is no task %s (list the tasks with: abide ps --all; if it has ended in another workspace, with abide ps --all SESSION, and name the session with --session)", name)
 	case 1:
 		return found[0], nil
 	}

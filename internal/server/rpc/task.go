@@ -3,6 +3,8 @@ package rpc
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
@@ -36,17 +38,29 @@ func (c *conn) tasks(ctx context.Context, p api.TasksParams) (api.TasksResult, e
 			return r, noSession(p.SessionID, err)
 		}
 	}
-	of := p.SessionID
-	if p.Agents {
-		of = "" // the commands of an agent are those of its own session
+	list, err := c.server.opts.Tasks.List(ctx, p.SessionID)
+	if err == nil && p.Agents && p.SessionID != "" {
+		list, err = c.withAgents(ctx, p.SessionID, list)
 	}
-	list, err := c.server.opts.Tasks.List(ctx, of)
 	for _, t := range list {
-		if (p.All || t.Ended == "") && (of == p.SessionID || c.server.host.Agents.WorksFor(ctx, t.SessionID, p.SessionID)) {
+		if p.All || t.Ended == "" {
 			r.Tasks = append(r.Tasks, t)
 		}
 	}
 	return r, err
+}
+
+// withAgents adds the commands of the agents of a session to its own, the oldest first. The
+// commands of an agent are those of its own session.
+func (c *conn) withAgents(ctx context.Context, id event.SessionID, list []api.Task) ([]api.Task, error) {
+	all, err := c.server.opts.Tasks.List(ctx, "")
+	for _, t := range all {
+		if t.SessionID != id && c.server.host.Agents.WorksFor(ctx, t.SessionID, id) {
+			list = append(list, t)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b api.Task) int { return strings.Compare(a.Started, b.Started) })
+	return list, err
 }
 
 // whose checks that a request says whose command it means, and that there is such a
