@@ -135,6 +135,9 @@ second copy. If the command is killed, the log is as it was before.`,
 	}
 }
 
+// errNoLog means that nothing was stored in a data folder yet.
+var errNoLog = errors.New("holds no log")
+
 // store returns the data folder and the path of the log.
 func (a *app) store() (dir, path string, err error) {
 	if dir, err = dataFolder(a.home, "ABIDE_HOME"); err != nil {
@@ -151,7 +154,7 @@ func (a *app) store() (dir, path string, err error) {
 		return "", "", configError(err)
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return "", "", configError(fmt.Errorf("data folder %s holds no log (%s): name the folder of an abide with --home or ABIDE_HOME", dir, filepath.Base(path)))
+		return "", "", configError(fmt.Errorf("data folder %s %w (%s): name the folder of an abide with --home or ABIDE_HOME", dir, errNoLog, filepath.Base(path)))
 	}
 	return dir, path, nil
 }

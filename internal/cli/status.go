@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -78,8 +79,14 @@ func (a *app) status(ctx context.Context) (status, error) {
 			s.Engine.Since = event.FormatTime(holder.Since)
 		}
 	}
-	if _, _, err := a.store(); s.Engine == nil && err != nil || s.Engine != nil && s.Engine.Stopped {
+	if s.Engine != nil && s.Engine.Stopped {
 		return s, nil
+	}
+	if _, _, err := a.store(); s.Engine == nil && err != nil {
+		if errors.Is(err, errNoLog) {
+			return s, nil
+		}
+		return s, err // somebody who may not read the folder does not see its engine either
 	}
 	return s, a.withVisitor(ctx, func(c *client.Client) error { return s.ask(ctx, c) })
 }
