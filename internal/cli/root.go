@@ -50,6 +50,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print only errors and questions on stderr")
 	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "error", "log messages of `LEVEL` and above on stderr: none, error, warning, info, debug or all")
 	root.SetFlagErrorFunc(flagError)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return refuseEmpty(cmd.Flags()) }
 	root.AddCommand(a.runCommand(), a.answerCommand(), a.questionsCommand(), a.rulesCommand(), a.abortCommand(), a.sessionsCommand(), a.compactCommand(), a.contextCommand(), a.psCommand(), a.logsCommand(), a.stopCommand(),
 		a.memoryCommand(), a.jobsCommand(), a.modelsCommand(), a.serveCommand(), a.workspaceCommand(), a.configCommand(), a.trustCommand(), a.statusCommand(), a.doctorCommand(), a.auditCommand(), a.backupCommand(), a.restoreCommand(), a.vacuumCommand(), a.completionCommand(), a.manCommand(), a.versionCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -61,6 +62,18 @@ func (a *app) rootCommand() *cobra.Command {
 // them.
 func hideAllBut(flags *pflag.FlagSet, shown string) {
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != shown })
+}
+
+// refuseEmpty refuses a flag that was given without a text. In a script that is a variable
+// that is not set, and what happens without the flag is something else: a new session instead
+// of a resumed one, or commands on this machine instead of in a container.
+func refuseEmpty(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if f.Value.Type() == "string" && f.Value.String() == "" && f.Name != "prompt" && err == nil {
+			err = usagef("--%s is empty: give it a value, or leave it out", f.Name)
+		}
+	})
+	return err
 }
 
 // group makes a command that only has subcommands.

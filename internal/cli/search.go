@@ -35,6 +35,9 @@ func (a *app) searchCommand() *cobra.Command {
 		if _, err := (eventlog.Search{Text: text}).Phrases(); err != nil {
 			return usagef("the TEXT to search for has no word")
 		}
+		if *most < 0 {
+			return usagef("--max: %d is negative; give the number of matches, or 0 for the default", *most)
+		}
 		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			found, err := a.search(cmd.Context(), c, api.SearchParams{Text: text, Max: *most, Rebuild: *rebuild})
 			if err != nil {
