@@ -21,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/abide-run/abide/internal/daemon/folder"
@@ -73,11 +74,14 @@ func (s Source) WriteFile(ctx context.Context, path string, replace bool) (Repor
 	}
 	scratch, err := newScratch(filepath.Dir(path), "."+filepath.Base(path)+".backup-")
 	if err != nil {
-		return Report{}, err
+		return Report{}, pathError{fmt.Errorf("%s cannot be written: %w; name a file in a folder that you can write to", path, reason(err))}
 	}
 	defer scratch.remove()
 	file := filepath.Join(scratch.dir, "archive")
 	report, err := s.writeSynced(ctx, file, scratch.dir)
+	if isFull(err) {
+		return report, pathError{fmt.Errorf("%s cannot be written: the disk is full; free some space, or name a file on another disk", path)}
+	}
 	if err != nil {
 		return report, err
 	}
@@ -85,6 +89,19 @@ func (s Source) WriteFile(ctx context.Context, path string, replace bool) (Repor
 		return report, fmt.Errorf("the backup was written, but cannot be read back: %w", err)
 	}
 	return report, publish(file, path, replace)
+}
+
+// reason returns an error without the name of the temporary file that it is about.
+func reason(err error) error {
+	if e, is := errors.AsType[*fs.PathError](err); is {
+		return e.Err
+	}
+	return err
+}
+
+// isFull reports whether there was no room for what was to be written.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // A pathError is an error of the path of a backup.

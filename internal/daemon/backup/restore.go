@@ -83,11 +83,14 @@ func (t Target) read(ctx context.Context, r io.Reader, size int64) (report Repor
 	}()
 	work, err := newScratch(parent, "."+filepath.Base(t.Dir)+".restore-")
 	if err != nil {
-		return report, folderError{fmt.Errorf("restore into %s: %w", t.Dir, err)}
+		return report, folderError{fmt.Errorf("restore into %s: %w; restore into a folder that you can write to with --home", t.Dir, reason(err))}
 	}
 	defer work.remove()
 	data := filepath.Join(work.dir, "data")
 	m, err := t.unpack(ctx, r, size, data)
+	if isFull(err) {
+		return report, folderError{fmt.Errorf("restore into %s: the disk is full; free some space, or restore into a folder on another disk with --home", t.Dir)}
+	}
 	if err != nil {
 		return report, err
 	}

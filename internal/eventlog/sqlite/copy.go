@@ -9,8 +9,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	driver "modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
 
 	"github.com/abide-run/abide/internal/event"
 )
@@ -45,7 +47,9 @@ func copyStore(ctx context.Context, from, to string, progress func(done, total i
 	if err := makeEmpty(to); err != nil {
 		return err
 	}
-	if err := src.copyTo(ctx, to, progress); err != nil {
+	if err := src.copyTo(ctx, to, progress); code(err) == lib.SQLITE_FULL {
+		return &fs.PathError{Op: "write", Path: to, Err: syscall.ENOSPC} // only the copy is written
+	} else if err != nil {
 		return explain(from, err)
 	}
 	if err := src.check(); err != nil {
