@@ -257,6 +257,10 @@ func (a *app) printTrusted(layer config.Layer) error {
 		return configError(err)
 	}
 	for _, ignored := range loaded.Ignored {
+		if ignored.UserOnly {
+			a.err.printf("abide: ignored %s\n", plain(ignored.String()))
+			continue
+		}
 		a.err.printf("%s now applies\n", plain(ignored.Key))
 	}
 	return nil
