@@ -259,17 +259,24 @@ func checkDir(ctx context.Context, c *bridge.Client, dir string, w event.Workspa
 }
 
 // Choose returns the workspace of a choice with its identity, which the session is bound
-// to from now on, and the folder in which the session works unless it wants another one.
-// It returns nil for the machine of the engine.
-func (r *Registry) Choose(ctx context.Context, choice string) (w *event.Workspace, dir string, err error) {
+// to from now on, and the folder in which the session works: the one that it wants, or else
+// that of the workspace, which must be there. It returns nil for the machine of the engine.
+func (r *Registry) Choose(ctx context.Context, choice, wanted string) (w *event.Workspace, dir string, err error) {
 	if choice == "" || choice == event.LocalWorkspace {
 		return nil, "", nil
 	}
-	found, about, err := r.ask(ctx, choice, func(context.Context, *bridge.Client, event.Workspace, workspace.Description) error { return nil })
+	dir = wanted
+	found, _, err := r.ask(ctx, choice, func(ctx context.Context, c *bridge.Client, found event.Workspace, about workspace.Description) error {
+		if wanted != "" {
+			return nil
+		}
+		dir = r.dirOf(found, about)
+		return checkDir(ctx, c, dir, found, about)
+	})
 	if err != nil {
 		return nil, "", err
 	}
-	return &found, r.dirOf(found, about), nil
+	return &found, dir, nil
 }
 
 // Open returns the connection to a workspace. It does not wait for it.

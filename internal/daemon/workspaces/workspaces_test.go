@@ -65,7 +65,7 @@ func TestAConnectionIsSharedAndReused(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "sock")
 	s, stop := serve(t, socket, "one")
 	r := workspaces.New(workspaces.Options{Named: map[string]workspaces.Place{"box": {Address: "unix:" + socket}}})
-	w, dir, err := r.Choose(t.Context(), "box")
+	w, dir, err := r.Choose(t.Context(), "box", "")
 	must(t, err)
 	if w.Name != "box" || w.Identity != "one" || w.Address != "unix:"+socket || dir == "" {
 		t.Errorf("%+v in %s", w, dir)
@@ -87,6 +87,21 @@ func TestAConnectionIsSharedAndReused(t *testing.T) {
 	if _, err := r.Open(*w); err == nil {
 		t.Error("a registry that is closed connects")
 	}
+}
+
+// A session keeps its folder for life, so it does not begin in one that is not there.
+func TestAWorkspaceWhoseFolderIsMissingIsNotChosen(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "sock")
+	_, stop := serve(t, socket, "one")
+	r := workspaces.New(workspaces.Options{Named: map[string]workspaces.Place{"box": {Address: "unix:" + socket, Dir: "/no/such/folder"}}})
+	if w, dir, err := r.Choose(t.Context(), "box", ""); err == nil || !strings.Contains(err.Error(), "its folder /no/such/folder does not exist there: make it, or name another one in workspaces.box.dir") {
+		t.Errorf("%+v in %s, %v", w, dir, err)
+	}
+	if w, dir, err := r.Choose(t.Context(), "box", "/other"); err != nil || w.Identity != "one" || dir != "/other" {
+		t.Errorf("a client that wants another folder: %+v in %s, %v", w, dir, err)
+	}
+	must(t, r.Close())
+	stop()
 }
 
 func TestAChoiceIsANameAnAddressOrThisMachine(t *testing.T) {

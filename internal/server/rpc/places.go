@@ -12,8 +12,9 @@ import (
 // Workspaces are where the files and commands of sessions can be.
 type Workspaces interface {
 	// Choose returns the workspace of a choice with its identity, and the folder in which
-	// a session works there. It returns nil for the machine of the engine.
-	Choose(ctx context.Context, choice string) (w *event.Workspace, dir string, err error)
+	// a session works there, which is the wanted one unless that is empty. It returns nil
+	// for the machine of the engine.
+	Choose(ctx context.Context, choice, wanted string) (w *event.Workspace, dir string, err error)
 	// List returns the workspaces of the configuration.
 	List() ([]api.Workspace, error)
 }
@@ -61,11 +62,11 @@ func (c *conn) place(ctx context.Context, spec *session.Spec, p api.OpenParams) 
 	if _, err := c.server.host.Info(ctx, p.SessionID); err == nil {
 		return nil // a session that exists keeps its workspace
 	}
-	at, dir, err := c.server.opts.Workspaces.Choose(ctx, choice)
+	at, dir, err := c.server.opts.Workspaces.Choose(ctx, choice, p.WorkingDirectory)
 	if err != nil || at == nil {
 		return err
 	}
 	spec.Env, spec.Config.Scope.Allow, spec.Config.Workspace = nil, nil, at
-	spec.Config.WorkingDirectory = cmp.Or(p.WorkingDirectory, dir)
+	spec.Config.WorkingDirectory = dir
 	return nil
 }
