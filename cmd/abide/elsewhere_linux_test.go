@@ -411,6 +411,9 @@ func TestATaskWhoseWorkspaceIsAwayIsUnreachableAndNotLost(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "abide stop --give-up "+task.TaskID) {
 		t.Errorf("stop: %v", err)
 	}
+	if got := output(t, e.dir, "status"); !strings.Contains(got, "0 running, 1 unreachable\n") {
+		t.Errorf("status: %s", got)
+	}
 	// An engine that starts does not wait for it, and other sessions go on.
 	engine.kill()
 	engine = e.engine()

@@ -48,10 +48,11 @@ it was stopped by a signal.`,
 
 // A status is what is running for a data folder, in JSON output.
 type status struct {
-	Dir      string         `json:"dir"`
-	Engine   *engineStatus  `json:"engine"`             // null if none is running
-	Sessions map[string]int `json:"sessions,omitempty"` // number of sessions by state, without those at rest
-	Commands *int           `json:"commands,omitempty"` // number of commands that are running
+	Dir         string         `json:"dir"`
+	Engine      *engineStatus  `json:"engine"`                // null if none is running
+	Sessions    map[string]int `json:"sessions,omitempty"`    // number of sessions by state, without those at rest
+	Commands    *int           `json:"commands,omitempty"`    // number of commands that are running
+	Unreachable int            `json:"unreachable,omitempty"` // number of commands whose workspaces cannot be reached
 }
 
 // An engineStatus is the process that is the engine.
@@ -118,7 +119,14 @@ func (s *status) ask(ctx context.Context, c *client.Client) error {
 	if err != nil {
 		return err
 	}
-	running := len(tasks.Tasks)
+	running := 0
+	for _, t := range tasks.Tasks {
+		if t.Status == api.TaskUnreachable {
+			s.Unreachable++
+		} else {
+			running++
+		}
+	}
 	s.Commands = &running
 	return nil
 }
@@ -135,7 +143,11 @@ func (a *app) printStatus(s status) error {
 		t.add("sessions", strings.Join(counts, ", "))
 	}
 	if s.Commands != nil {
-		t.add("commands", fmt.Sprintf("%d running", *s.Commands))
+		counts := fmt.Sprintf("%d running", *s.Commands)
+		if s.Unreachable > 0 {
+			counts += fmt.Sprintf(", %d unreachable", s.Unreachable)
+		}
+		t.add("commands", counts)
 	}
 	return a.print(t)
 }
