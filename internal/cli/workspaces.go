@@ -108,7 +108,8 @@ func (a *app) workspaceCheck() *cobra.Command {
 		Long: `Connect to workspaces, those of the configuration if none is named, and show the
 identity that sessions are bound to, the version, the folder, the shortest time of a
 request, how far its clock is ahead of this one, and the free space of its disk. The
-exit code is 1 if one of them cannot be used.`,
+exit code is 1 if one of them cannot be used. STATE is "ok", "bad", or "look" if its disk
+is nearly full or its clock is off.`,
 		Example: "  abide workspace check\n  abide workspace check box\n  abide workspace check tcp:127.0.0.1:7481",
 		Args:    arguments(0, -1, "any number of workspaces"),
 	}
@@ -128,8 +129,20 @@ type checkedWorkspace struct {
 	Dir       string  `json:"cwd,omitempty"`
 	RoundTrip float64 `json:"roundTripMs,omitempty"`
 	Clock     float64 `json:"clockAheadMs,omitempty"`
-	DiskFree  int64   `json:"diskFree,omitempty"`
+	DiskFree  *int64  `json:"diskFree,omitempty"` // nil if nobody knows
 	DiskSize  int64   `json:"diskSize,omitempty"`
+}
+
+// doubt says what may cause problems in a workspace that can be used; empty if nothing does.
+func (c checkedWorkspace) doubt() string {
+	off := time.Duration(c.Clock * float64(time.Millisecond)).Abs()
+	switch {
+	case c.DiskFree != nil && *c.DiskFree < 64<<20:
+		return fmt.Sprintf("only %s are free on its disk: when it is full, no file can be written and no command started there", size(*c.DiskFree))
+	case off > time.Minute:
+		return fmt.Sprintf("its clock is %s: the times of its files and commands are not those of the log", clockText(c.Clock))
+	}
+	return ""
 }
 
 // checkTime is the longest time of one check.
@@ -182,29 +195,44 @@ func checkWorkspace(ctx context.Context, registry *workspaces.Registry, name str
 		c.Problem = err.Error()
 		return c, err
 	}
-	c.Usable, c.Identity, c.Version, c.Dir, c.DiskFree, c.DiskSize = true, r.About.Identity, r.About.Version, r.Dir, r.About.DiskFree, r.About.DiskSize
+	c.Usable, c.Identity, c.Version, c.Dir, c.DiskSize = true, r.About.Identity, r.About.Version, r.Dir, r.About.DiskSize
+	if r.About.DiskFree >= 0 {
+		c.DiskFree = &r.About.DiskFree
+	}
 	c.RoundTrip, c.Clock = r.RoundTrip.Seconds()*1000, r.Clock.Seconds()*1000
 	return c, nil
 }
 
 func (a *app) printChecked(list []checkedWorkspace) error {
 	t := &table{head: []string{"WORKSPACE", "STATE", "VERSION", "ROUND TRIP", "CLOCK", "DISK FREE", "IDENTITY", "DIRECTORY"}}
+	var doubts []string
 	for _, c := range list {
 		if !c.Usable {
 			t.add(plain(c.Name), bad, "-", "-", "-", "-", "-", "-")
 			continue
 		}
-		t.add(plain(c.Name), good, oneLine(c.Version), fmt.Sprintf("%.1f ms", c.RoundTrip), clockText(c.Clock), diskText(c.DiskFree), oneLine(c.Identity), oneLine(c.Dir))
+		state := good
+		if text := c.doubt(); text != "" {
+			state = doubt
+			doubts = append(doubts, fmt.Sprintf("abide: workspace %s: %s\n", plain(c.Name), text))
+		}
+		t.add(plain(c.Name), state, oneLine(c.Version), fmt.Sprintf("%.1f ms", c.RoundTrip), clockText(c.Clock), diskText(c.DiskFree), oneLine(c.Identity), oneLine(c.Dir))
 	}
-	return a.print(t)
+	if err := a.print(t); err != nil {
+		return err
+	}
+	for _, text := range doubts {
+		a.err.printf("%s", text)
+	}
+	return nil
 }
 
-// diskText returns a number of free bytes in words; it is negative if nobody knows.
-func diskText(free int64) string {
-	if free < 0 {
+// diskText returns a number of free bytes in words; it is nil if nobody knows.
+func diskText(free *int64) string {
+	if free == nil {
 		return "-"
 	}
-	return size(free)
+	return size(*free)
 }
 
 // clockText returns how far a clock is ahead, in milliseconds, in words.
@@ -228,14 +256,11 @@ func (a *app) examineWorkspaces(ctx context.Context, c config.Config, add note) 
 	}
 	for _, name := range names {
 		checked, err := checkWorkspace(ctx, registry, name)
-		off := time.Duration(checked.Clock * float64(time.Millisecond)).Abs()
 		switch {
 		case err != nil:
 			add("workspace "+name, bad, "%v", err)
-		case checked.DiskFree >= 0 && checked.DiskFree < 64<<20:
-			add("workspace "+name, doubt, "%s; only %s are free on its disk", checked.Dir, size(checked.DiskFree))
-		case off > time.Minute:
-			add("workspace "+name, doubt, "%s; its clock is %s: the times of its files and commands are not those of the log", checked.Dir, clockText(checked.Clock))
+		case checked.doubt() != "":
+			add("workspace "+name, doubt, "%s; %s", checked.Dir, checked.doubt())
 		default:
 			add("workspace "+name, good, "%s, abide %s, %.1f ms away", checked.Dir, checked.Version, checked.RoundTrip)
 		}
