@@ -487,6 +487,8 @@ func TestATaskWhoseWorkspaceIsAwayCanBeGivenUp(t *testing.T) {
 	engine := e.engine()
 	id, stream := engine.create()
 	engine.background(id, stream)
+	engine.send(id, "Run `echo over`") // what has ended is not unreachable
+	awaitEvent(t, stream, event.SessionIdle, "")
 	e.kill()
 	name := theOnlyTask(t, engine.client, id).TaskID
 	if got := output(t, e.dir, "stop", "--give-up", name); got != name+" lost\n" {
