@@ -17,7 +17,7 @@ type Remotes struct {
 func ReadRemotes(dir string) Remotes {
 	r := Remotes{Addresses: make(map[string][]string)}
 	var all []setting
-	for _, path := range configsOf(dir) {
+	for _, path := range ConfigsOf(dir) {
 		data, _ := readAtMost(path, MaxKept) // without the file there are no remotes
 		all = append(all, parseGitConfig(data)...)
 	}
@@ -63,8 +63,9 @@ func (r *Remotes) add(s setting) {
 	}
 }
 
-// configsOf returns the configuration files of the repository that a folder is in.
-func configsOf(dir string) []string {
+// ConfigsOf returns the configuration files of the repository that a folder is in. They
+// need not exist.
+func ConfigsOf(dir string) []string {
 	root, git, common := gitFolders(dir)
 	if root == "" {
 		return nil

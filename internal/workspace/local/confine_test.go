@@ -123,6 +123,88 @@ func TestNoSurveyLeavesAConfinedFolder(t *testing.T) {
 	checkOutside(t, outside)
 }
 
+// TestNoLinkIsRestoredOutOfAConfinedFolder: what a link leads to is written with it, so that
+// it must stay inside.
+func TestNoLinkIsRestoredOutOfAConfinedFolder(t *testing.T) {
+	dir, outside := confinedTree(t)
+	files, ctx := confined(t, dir), t.Context()
+	want := func(link string) protect.State {
+		return protect.State{Exists: true, Link: link, Content: []byte("bad"), Digest: protect.Digest([]byte("bad")), Mode: 0o600}
+	}
+	for path, links := range map[string][]string{
+		dir + "/made": {
+			outside + "/secret", "../outside/secret", "../../outside/secret", outside + "/new", "out/secret", "file", "new", "root" + outside + "/secret", "out/../outside/secret", "in/../../outside/secret",
+		},
+		dir + "/sub/made": {"../file", "../out/secret", "../../outside/secret", outside + "/secret"},
+	} {
+		for _, link := range links {
+			if err := files.Restore(ctx, path, protect.State{}, want(link)); err == nil {
+				t.Errorf("a link from %s to %s was made", path, link)
+			}
+			_ = os.Remove(path)
+			checkOutside(t, outside)
+		}
+	}
+	for path, link := range map[string]string{"made": "sub/g", "sub/made": "../f", "sub/other": "g"} {
+		must(t, files.Restore(ctx, filepath.Join(dir, path), protect.State{}, want(link)))
+		if got, err := os.ReadFile(filepath.Join(dir, path)); string(got) != "bad" || err != nil {
+			t.Errorf("%s, a link that stays inside: %q, %v", path, got, err)
+		}
+	}
+}
+
+// TestNoDotsLeaveAConfinedFolder: after a link, ".." leads elsewhere than the letters of a
+// path say.
+func TestNoDotsLeaveAConfinedFolder(t *testing.T) {
+	dir, outside := confinedTree(t)
+	must(t, os.Mkdir(filepath.Join(filepath.Dir(outside), "deep"), 0o755))
+	must(t, os.Mkdir(filepath.Join(filepath.Dir(outside), "deep", "er"), 0o755))
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(outside), "deep", "secret"), []byte("secret"), 0o600))
+	must(t, os.Symlink("../deep/er", filepath.Join(dir, "er")))
+	files, ctx := confined(t, dir), t.Context()
+	for _, path := range []string{dir + "/er/../secret", dir + "/out/../deep/secret", dir + "/sub/../er/../secret"} {
+		found, err := files.Survey(ctx, workspace.SurveyRequest{Known: map[string]protect.State{path: {}}, Only: true})
+		if err != nil || len(found.States) > 0 {
+			t.Errorf("%s was looked at: %+v, %v", path, found.States, err)
+		}
+		for _, q := range []disk.Question{{Kind: disk.Leads, Path: path}, {Kind: disk.Folder, Path: path}, {Kind: disk.Name, Path: path + "x"}} {
+			if a, err := files.Look(ctx, q); err != nil || a[0] != disk.Unknown(q) {
+				t.Errorf("%+v is answered with %+v, %v", q, a, err)
+			}
+		}
+		bad := protect.State{Exists: true, Content: []byte("bad"), Digest: protect.Digest([]byte("bad")), Mode: 0o600}
+		if err := files.Restore(ctx, path, protect.Look(path, protect.State{}), bad); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("restore %s: %v", path, err)
+		}
+		if got, err := os.ReadFile(path); string(got) != "secret" || err != nil {
+			t.Errorf("%s holds %q, %v", path, got, err)
+		}
+	}
+}
+
+// TestNoConfigurationIsToldFromOutsideOfAConfinedFolder: a repository in the folder can have
+// its configuration elsewhere.
+func TestNoConfigurationIsToldFromOutsideOfAConfinedFolder(t *testing.T) {
+	for name, text := range map[string]string{"Link": "", "Pointer": "gitdir: "} {
+		t.Run(name, func(t *testing.T) {
+			dir, outside := confinedTree(t)
+			elsewhere := filepath.Join(filepath.Dir(outside), "elsewhere")
+			must(t, os.MkdirAll(elsewhere, 0o755))
+			must(t, os.WriteFile(filepath.Join(elsewhere, "config"), []byte("[remote \"origin\"]\n\turl = https://secret\n"), 0o600))
+			if text == "" {
+				must(t, os.Mkdir(filepath.Join(dir, ".git"), 0o755))
+				must(t, os.Symlink(filepath.Join(elsewhere, "config"), filepath.Join(dir, ".git", "config")))
+			} else {
+				must(t, os.WriteFile(filepath.Join(dir, ".git"), []byte(text+elsewhere+"\n"), 0o600))
+			}
+			q := disk.Question{Kind: disk.Remotes, Path: dir}
+			if found, err := confined(t, dir).Look(t.Context(), q); err != nil || found[0] != disk.Unknown(q) {
+				t.Errorf("of a repository in the folder: %+v, %v", found, err)
+			}
+		})
+	}
+}
+
 // TestNoLookLeavesAConfinedFolder: what is outside is not known, be it a repository around
 // the folder or a program.
 func TestNoLookLeavesAConfinedFolder(t *testing.T) {

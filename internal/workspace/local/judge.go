@@ -2,8 +2,10 @@ package local
 
 import (
 	"context"
+	"slices"
 
 	"github.com/abide-run/abide/internal/approval/disk"
+	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/workspace"
 )
@@ -39,7 +41,7 @@ func (w *files) Look(ctx context.Context, asked ...disk.Question) ([]disk.Answer
 			return nil, context.Cause(ctx)
 		}
 		if list[i] = disk.Unknown(q); w.mayAnswer(q) {
-			list[i] = disk.Here.Ask(q)
+			list[i] = w.withoutOutside(q, disk.Here.Ask(q))
 		}
 	}
 	return list, nil
@@ -56,6 +58,19 @@ func (w *files) mayAnswer(q disk.Question) bool {
 	}
 	at := disk.Here.Ask(disk.Question{Kind: disk.Place, Path: q.Path})
 	return q.Kind == disk.Leads || q.Kind == disk.Folder || q.Kind == disk.Name || w.isConfined(at.Text)
+}
+
+// withoutOutside returns an answer without what was read in a configuration file outside of
+// the folder that calls are confined to: a repository in the folder can name one.
+func (w *files) withoutOutside(q disk.Question, a disk.Answer) disk.Answer {
+	isOutside := func(path string) bool { return !w.isConfined(path) }
+	switch {
+	case q.Kind == disk.Remotes && slices.ContainsFunc(protect.ConfigsOf(q.Path), isOutside):
+		return disk.Unknown(q)
+	case q.Kind == disk.Submodules && a.OK && slices.ContainsFunc(protect.ConfigsOf(a.Text), isOutside):
+		a.More = "its configuration is outside of " + w.confined
+	}
+	return a
 }
 
 // judge answers one question.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/abide-run/abide/internal/approval/protect"
@@ -74,12 +75,16 @@ func (w *files) addTargets(s *workspace.Survey, dirs []string) {
 }
 
 // isConfined reports whether a path neither is nor leads out of the folder that calls are
-// confined to; always if there is none.
+// confined to; always if there is none. A path with ".." after a link leads elsewhere than its
+// letters say, so that only a clean path is inside.
 func (w *files) isConfined(path string) bool {
 	if w.confined == "" {
 		return true
 	}
-	for at := filepath.Clean(path); ; at = filepath.Dir(at) { // neither the file nor its folder need exist
+	if filepath.Clean(path) != path {
+		return false
+	}
+	for at := path; ; at = filepath.Dir(at) { // neither the file nor its folder need exist
 		real, err := filepath.EvalSymlinks(at)
 		if err == nil {
 			_, in := relative(w.confined, real)
@@ -99,7 +104,7 @@ func (w *files) Restore(ctx context.Context, path string, now, want protect.Stat
 	if !filepath.IsAbs(path) {
 		return &fs.PathError{Op: "restore", Path: path, Err: fs.ErrInvalid}
 	}
-	if !w.isConfined(path) {
+	if !w.isConfined(path) || want.Link != "" && !w.staysConfined(path, want.Link) {
 		return &fs.PathError{Op: "restore", Path: path, Err: fs.ErrPermission}
 	}
 	err := protect.Replace(path, now, want)
@@ -107,6 +112,21 @@ func (w *files) Restore(ctx context.Context, path string, now, want protect.Stat
 		return nil // an earlier attempt has done it
 	}
 	return err
+}
+
+// staysConfined reports whether a link at a path would not lead out of the folder that calls
+// are confined to. What it leads to is written with it.
+func (w *files) staysConfined(path, link string) bool {
+	if w.confined == "" || filepath.IsAbs(link) {
+		return w.isConfined(link)
+	}
+	above, err := filepath.EvalSymlinks(filepath.Dir(path))
+	for up := true; up; { // the rest must be clean, because names in it may be links
+		if link, up = strings.CutPrefix(link, "../"); up {
+			above = filepath.Dir(above)
+		}
+	}
+	return err == nil && w.isConfined(above+"/"+link)
 }
 
 // isState reports whether a file is as another state says.
