@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -12,8 +13,10 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/event"
@@ -58,6 +61,7 @@ type manifest struct {
 // An entry is a file of a backup.
 type entry struct {
 	Name   string `json:"name"`
+	Raw    string `json:"raw,omitempty"` // name in base64, if it is not UTF-8: JSON has no other way
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }
@@ -129,7 +133,11 @@ func (a *archive) add(name string, info fs.FileInfo, content io.Reader) error {
 }
 
 func newEntry(name string, size int64, sum hash.Hash) entry {
-	return entry{name, size, hex.EncodeToString(sum.Sum(nil))}
+	e := entry{Name: name, Size: size, SHA256: hex.EncodeToString(sum.Sum(nil))}
+	if !utf8.ValidString(name) {
+		e.Name, e.Raw = strings.ToValidUTF8(name, "\uFFFD"), base64.StdEncoding.EncodeToString([]byte(name))
+	}
+	return e
 }
 
 // addDeletion adds the record of a deletion that an engine has to finish.
@@ -261,7 +269,7 @@ func readText(in *tar.Reader, h *tar.Header, most int64, v any) error {
 // written: anything but files, and names that lead out of the folder.
 func readEntry(in *tar.Reader, h *tar.Header, to sink) (entry, error) {
 	name, ok := strings.CutPrefix(h.Name, dataPrefix)
-	if !ok || !fs.ValidPath(name) || name == "." || strings.ContainsRune(name, 0) || path.Clean(name) != name {
+	if !ok || !filepath.IsLocal(name) || name == "." || strings.ContainsRune(name, 0) || path.Clean(name) != name {
 		return entry{}, fmt.Errorf("it has a file of the name %q, which no backup of abide has: it was changed; use another backup", h.Name)
 	}
 	if h.Typeflag != tar.TypeReg {

@@ -601,3 +601,34 @@ func TestARestoreThatIsKilledAtAnyStepLeavesNoFolder(t *testing.T) {
 	}
 	addSession(t, filepath.Join(to, "abide.db"), "after")
 }
+
+// Commands can give files names of any bytes. One of them must not keep everything else from
+// being backed up, least of all in a stream, which nobody reads back.
+func TestAFileOfAnyNameIsBackedUpAndRestored(t *testing.T) {
+	s := newData(t, 1)
+	names := []string{"a\xffb", "\xff\xfe/\xf0(", "a\nb", " ", "...", `a\b`, "manifest.json", strings.Repeat("x", 255), strings.Repeat(strings.Repeat("y", 200)+"/", 15) + "f"}
+	for _, name := range names {
+		path := filepath.Join(s.Dir, "sessions", "s0", "files", name)
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte(name), 0o600))
+	}
+	var stream bytes.Buffer
+	_, err := s.Write(t.Context(), &stream)
+	must(t, err)
+	written := filepath.Join(t.TempDir(), "written")
+	_, err = s.WriteFile(t.Context(), written, false)
+	must(t, err)
+	for from, restore := range map[string]func(Target) (Report, error){
+		"stream": func(to Target) (Report, error) { return to.Read(t.Context(), &stream) },
+		"file":   func(to Target) (Report, error) { return to.ReadFile(t.Context(), written) },
+	} {
+		to := Target{Dir: filepath.Join(t.TempDir(), "restored")}
+		_, err := restore(to)
+		must(t, err)
+		for _, name := range names {
+			if got, err := os.ReadFile(filepath.Join(to.Dir, "sessions", "s0", "files", name)); string(got) != name || err != nil {
+				t.Errorf("restored from the %s, %q holds %q, %v", from, name, got, err)
+			}
+		}
+	}
+}
