@@ -91,19 +91,26 @@ func (t placedTasks) Summary(ctx context.Context, id event.SessionID, keys []str
 	if !t.tools.workspaces.isRemote(ctx, id) {
 		return t.TaskSource.Summary(ctx, id, keys)
 	}
-	ctx, cancel := context.WithTimeout(hurriedly(ctx), summaryTime)
+	ctx, cancel := within(ctx, summaryTime)
 	defer cancel()
 	return t.TaskSource.Summary(ctx, id, keys)
 }
 
+// seenTime is how long a workspace elsewhere has to note that the end of a task was told.
+const seenTime = time.Minute
+
 // Seen says that the model was told of a task's end. The session does not wait until a
 // workspace elsewhere knows that.
-func (t placedTasks) Seen(id event.SessionID, key string) {
-	if !t.tools.workspaces.isRemote(context.Background(), id) {
-		t.TaskSource.Seen(id, key)
+func (t placedTasks) Seen(ctx context.Context, id event.SessionID, key string) {
+	if !t.tools.workspaces.isRemote(ctx, id) {
+		t.TaskSource.Seen(ctx, id, key)
 		return
 	}
-	t.tools.later.Go(func() { t.TaskSource.Seen(id, key) })
+	t.tools.later.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, seenTime)
+		defer cancel()
+		t.TaskSource.Seen(ctx, id, key)
+	})
 }
 
 // endTask ends the command of a call, because its turn was stopped. It does not wait for a
@@ -165,10 +172,15 @@ func (t *toolbox) lastPlace(id event.SessionID) (*event.Workspace, error) {
 	return d.Workspace, err
 }
 
+// endTime is how long a deletion waits for a workspace that is to end commands. One that
+// needs longer is asked again by the next engine.
+const endTime = 10 * time.Second
+
 // endElsewhere stops the commands of an owner in a workspace, if it can be reached now,
 // and lets their output be removed in time.
-func (t *toolbox) endElsewhere(place event.Workspace, owner process.Owner) error {
-	ctx := hurriedly(context.Background())
+func (t *toolbox) endElsewhere(ctx context.Context, place event.Workspace, owner process.Owner) error {
+	ctx, cancel := within(ctx, endTime)
+	defer cancel()
 	c, err := t.workspaces.registry.Open(place)
 	if err != nil {
 		return err

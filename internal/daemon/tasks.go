@@ -86,7 +86,7 @@ func (t tasks) ofSession(ctx context.Context, id event.SessionID, away map[event
 		if why := away[*at]; why != nil {
 			return t.unreachable(ctx, id, why)
 		}
-		hurried, cancel := context.WithTimeout(hurriedly(ctx), listTime)
+		hurried, cancel := within(ctx, listTime)
 		defer cancel()
 		ctx = hurried
 	}
@@ -95,7 +95,7 @@ func (t tasks) ofSession(ctx context.Context, id event.SessionID, away map[event
 	if err == nil {
 		all, err = t.commands.Tasks(ctx, id)
 	}
-	if at != nil && (workspace.Unusable(err) || errors.Is(err, context.DeadlineExceeded)) {
+	if err = asSilence(err); at != nil && workspace.Unusable(err) {
 		away[*at] = err
 		return t.unreachable(context.WithoutCancel(ctx), id, err)
 	}
@@ -234,12 +234,18 @@ func (t tasks) Output(ctx context.Context, p api.TaskOutputParams) (api.TaskOutp
 	}, nil
 }
 
+// stopTime is how long a workspace elsewhere has to stop a command, which gets some time to
+// end by itself.
+const stopTime = 30 * time.Second
+
 // Stop stops a command and all its processes.
 func (t tasks) Stop(ctx context.Context, p api.TaskParams) (api.Task, error) {
 	remote := t.workspaces.isRemote(ctx, p.SessionID)
 	asked := ctx
 	if remote {
-		asked = hurriedly(ctx)
+		limited, cancel := within(ctx, stopTime)
+		defer cancel()
+		asked = limited
 	}
 	var task bash.Task
 	err := t.workspaces.answers(ctx, p.SessionID)
@@ -249,7 +255,7 @@ func (t tasks) Stop(ctx context.Context, p api.TaskParams) (api.Task, error) {
 	if err == nil {
 		task.Process, err = t.commands.Processes.Stop(asked, task.Process.Owner, task.Process.ID)
 	}
-	if remote && workspace.Unusable(err) {
+	if err = asSilence(err); remote && workspace.Unusable(err) {
 		return t.giveUp(ctx, p, err)
 	}
 	if err != nil {
@@ -284,7 +290,9 @@ func (t tasks) giveUp(ctx context.Context, p api.TaskParams, why error) (api.Tas
 // Of returns the commands of a session that calls with the given keys have started.
 func (t tasks) Of(ctx context.Context, id event.SessionID, keys []string) ([]api.Task, error) {
 	if t.workspaces.isRemote(ctx, id) {
-		ctx = hurriedly(ctx)
+		hurried, cancel := within(ctx, listTime)
+		defer cancel()
+		ctx = hurried
 	}
 	if err := t.workspaces.answersSoon(ctx, id); err != nil {
 		return nil, err

@@ -263,13 +263,13 @@ func (t *toolbox) undo(ctx context.Context, id event.SessionID, undone func(key 
 
 // forget stops the commands of a session and removes its files. Commands in a workspace
 // that is away are stopped later: the caller tries again when the next engine starts.
-func (t *toolbox) forget(id event.SessionID) error {
+func (t *toolbox) forget(ctx context.Context, id event.SessionID) error {
 	place, err := t.lastPlace(id)
 	if err != nil {
 		return err
 	}
 	if place != nil {
-		err = t.endElsewhere(*place, process.Owner(id))
+		err = t.endElsewhere(ctx, *place, process.Owner(id))
 	} else if t.processes != nil {
 		err = t.processes.Abandon(context.Background(), process.Owner(id))
 	}

@@ -2,10 +2,12 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/abide-run/abide/internal/daemon/workspaces"
 	"github.com/abide-run/abide/internal/event"
@@ -205,6 +207,24 @@ func (w *sessionWorkspaces) answersSoon(ctx context.Context, id event.SessionID)
 // hurriedly returns a context for calls that do not wait for a workspace that is away.
 func hurriedly(ctx context.Context) context.Context { return bridge.WithoutPatience(ctx) }
 
+// errSilent means that a workspace gives signs of life, and does not answer.
+var errSilent = fmt.Errorf("%w (it does not answer)", workspace.ErrLost)
+
+// asSilence returns errSilent for the error of a workspace that has noticed itself that the
+// time of a request is over.
+func asSilence(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errSilent
+	}
+	return err
+}
+
+// within returns a context for calls that neither wait for a workspace that is away, nor
+// longer than a time for one that is silent.
+func within(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(hurriedly(ctx), most, errSilent)
+}
+
 // routedProcesses are the processes of all sessions, each in the workspace of its session.
 // The owner of a process is its session.
 type routedProcesses struct{ *sessionWorkspaces }
@@ -216,12 +236,26 @@ func (r routedProcesses) at(ctx context.Context, owner process.Owner) (workspace
 	return ws.Processes, err
 }
 
+// errOfAnother means that a workspace has answered with another process than it was asked
+// about. What follows would go to the workspace of that one, which may be this machine.
+var errOfAnother = errors.New("the workspace has answered with another process than it was asked about")
+
+// checked returns what a workspace says of a process, if that belongs to the owner and fits.
+func checked(info process.Info, err error, owner process.Owner, fits bool) (process.Info, error) {
+	if err == nil && (info.Owner != owner || !fits) {
+		return process.Info{}, errOfAnother
+	}
+	return info, err
+}
+
 func (r routedProcesses) Start(ctx context.Context, spec process.Spec) (process.Info, bool, error) {
 	p, err := r.at(ctx, spec.Owner)
 	if err != nil {
 		return process.Info{}, false, err
 	}
-	return p.Start(ctx, spec)
+	info, attached, err := p.Start(ctx, spec)
+	info, err = checked(info, err, spec.Owner, spec.Key == "" || info.Key == spec.Key)
+	return info, attached, err
 }
 
 func (r routedProcesses) Find(ctx context.Context, owner process.Owner, key string) (process.Info, error) {
@@ -229,7 +263,8 @@ func (r routedProcesses) Find(ctx context.Context, owner process.Owner, key stri
 	if err != nil {
 		return process.Info{}, err
 	}
-	return p.Find(ctx, owner, key)
+	info, err := p.Find(ctx, owner, key)
+	return checked(info, err, owner, info.Key == key)
 }
 
 func (r routedProcesses) Get(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error) {
@@ -237,7 +272,8 @@ func (r routedProcesses) Get(ctx context.Context, owner process.Owner, id proces
 	if err != nil {
 		return process.Info{}, err
 	}
-	return p.Get(ctx, owner, id)
+	info, err := p.Get(ctx, owner, id)
+	return checked(info, err, owner, info.ID == id)
 }
 
 func (r routedProcesses) List(ctx context.Context, owner process.Owner) ([]process.Info, error) {
@@ -245,7 +281,13 @@ func (r routedProcesses) List(ctx context.Context, owner process.Owner) ([]proce
 	if err != nil {
 		return nil, err
 	}
-	return p.List(ctx, owner)
+	list, err := p.List(ctx, owner)
+	for _, info := range list {
+		if _, other := checked(info, nil, owner, true); other != nil {
+			return nil, other
+		}
+	}
+	return list, err
 }
 
 func (r routedProcesses) Wait(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error) {
@@ -253,7 +295,8 @@ func (r routedProcesses) Wait(ctx context.Context, owner process.Owner, id proce
 	if err != nil {
 		return process.Info{}, err
 	}
-	return p.Wait(ctx, owner, id)
+	info, err := p.Wait(ctx, owner, id)
+	return checked(info, err, owner, info.ID == id)
 }
 
 func (r routedProcesses) Read(ctx context.Context, owner process.Owner, id process.ID, q process.ReadRequest) (process.Chunk, error) {
@@ -317,7 +360,8 @@ func (r routedProcesses) Stop(ctx context.Context, owner process.Owner, id proce
 	if err != nil {
 		return process.Info{}, err
 	}
-	return p.Stop(ctx, owner, id)
+	info, err := p.Stop(ctx, owner, id)
+	return checked(info, err, owner, info.ID == id)
 }
 
 func (r routedProcesses) Interrupt(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error) {
@@ -325,7 +369,8 @@ func (r routedProcesses) Interrupt(ctx context.Context, owner process.Owner, id 
 	if err != nil {
 		return process.Info{}, err
 	}
-	return p.Interrupt(ctx, owner, id)
+	info, err := p.Interrupt(ctx, owner, id)
+	return checked(info, err, owner, info.ID == id)
 }
 
 func (r routedProcesses) MarkSeen(ctx context.Context, owner process.Owner, id process.ID) error {

@@ -157,7 +157,7 @@ func (h *Host) removeRest(id event.SessionID) error {
 		if tx.State.Seq > 0 {
 			return nil
 		}
-		return h.opts.Forget(id)
+		return h.opts.Forget(h.ctx, id)
 	}})
 }
 

@@ -80,7 +80,7 @@ func (k killableEngine) Delete(ctx context.Context, id event.SessionID) error {
 	return errors.Join(err, k.fail)
 }
 
-func (k killableEngine) forget(id event.SessionID) error {
+func (k killableEngine) forget(_ context.Context, id event.SessionID) error {
 	k.step("before forget", k.until)
 	if err := k.until.Err(); err != nil {
 		return err

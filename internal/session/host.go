@@ -96,7 +96,7 @@ type Options struct {
 	Memory MemorySource
 	// Forget removes what a deleted session has outside of the store. An earlier call
 	// may have removed a part of it.
-	Forget func(id event.SessionID) error
+	Forget func(ctx context.Context, id event.SessionID) error
 	// OnlyAttended is true for an engine that is there for one command: a session that
 	// an earlier engine left unfinished goes on only when somebody uses it, or after
 	// Start.

@@ -26,7 +26,7 @@ type TaskSource interface {
 	// is.
 	Summary(ctx context.Context, id event.SessionID, keys []string) (string, error)
 	// Seen says that the model was told of a task's end.
-	Seen(id event.SessionID, key string)
+	Seen(ctx context.Context, id event.SessionID, key string)
 }
 
 // Tasks knows the background tasks of sessions.
@@ -377,7 +377,7 @@ func (tx *txn) recordNotifications(step turn.Notify) error {
 			return err
 		}
 		if r.Ended && tx.s.host.opts.Tasks != nil {
-			tx.afterCommit = append(tx.afterCommit, func() { tx.s.host.opts.Tasks.Seen(tx.s.id, r.Key) })
+			tx.afterCommit = append(tx.afterCommit, func() { tx.s.host.opts.Tasks.Seen(tx.s.host.ctx, tx.s.id, r.Key) })
 		}
 	}
 	return nil

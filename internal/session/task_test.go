@@ -78,7 +78,7 @@ func (c *testTasks) Summary(_ context.Context, _ event.SessionID, keys []string)
 	return fmt.Sprintf("Currently running background tasks: %d", len(keys)), nil
 }
 
-func (c *testTasks) Seen(_ event.SessionID, key string) {
+func (c *testTasks) Seen(_ context.Context, _ event.SessionID, key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen = append(c.seen, key)

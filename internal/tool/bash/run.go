@@ -206,7 +206,7 @@ func (r *runner) Permission(ctx context.Context, call tool.Call) (*approval.Requ
 // surroundings returns where and how a command runs.
 func (r *runner) surroundings(ctx context.Context, call tool.Call, q request) (in approval.Surroundings, err error) {
 	in = approval.Surroundings{Dir: q.dir, Home: call.Dir, Terminal: q.tty, Input: q.stdin, Protected: r.Protected}
-	env, err := r.env(context.Background(), call, q.tty)
+	env, err := r.env(ctx, call, q.tty)
 	if err != nil {
 		return in, err
 	}

@@ -49,6 +49,6 @@ func (s *stopper) stop(ctx context.Context, call tool.Call, name string) (Result
 	if t.Process, err = s.Processes.Stop(ctx, t.Process.Owner, t.Process.ID); err != nil {
 		return Result{}, "", err
 	}
-	s.Seen(call.Session, t.Process.Key)
+	s.Seen(ctx, call.Session, t.Process.Key)
 	return report(t, excerpt{next: t.unread()}), t.Process.Dir, nil
 }

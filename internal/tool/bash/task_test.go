@@ -231,7 +231,7 @@ func TestWatchReportsATask(t *testing.T) {
 		if again := <-watch(""); !cmp.Equal(again, news) {
 			t.Errorf("the news is another one: %+v", again)
 		}
-		d.c.Seen(d.session, a.spec.Key)
+		d.c.Seen(t.Context(), d.session, a.spec.Key)
 		if got := d.mustCall("read_bash", `{"shellId":"a"}`); !a.info.Seen || !strings.Contains(got, "going on\n<exited with exit code 4>") {
 			t.Errorf("after the news nothing is left to read: %q", got)
 		}
@@ -257,7 +257,7 @@ func TestAFinishedTaskCanBeReadLongAfter(t *testing.T) {
 		d.mustCall("bash", `{"command":"x &","shellId":"a"}`)
 		s.started(0).print(process.Stdout, "result\n")
 		s.started(0).exit(0)
-		d.c.Seen(d.session, s.started(0).spec.Key)
+		d.c.Seen(t.Context(), d.session, s.started(0).spec.Key)
 		time.Sleep(24 * time.Hour)
 		if got := d.mustCall("read_bash", `{"shellId":"a"}`); got != "result\n<exited with exit code 0>" {
 			t.Errorf("%q", got)

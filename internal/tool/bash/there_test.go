@@ -157,3 +157,26 @@ func TestACommandIsJudgedByTheMachineThatItRunsOn(t *testing.T) {
 		t.Errorf("while it is away: %v", err)
 	}
 }
+
+// A workspace that is asked for its environment and does not answer keeps nobody: the look
+// ends with its context.
+func TestALookEndsWhileTheEnvironmentIsNotKnown(t *testing.T) {
+	c := bash.New(bash.Options{Env: func(ctx context.Context, _ tool.Call) ([]string, error) {
+		if ctx.Done() == nil {
+			return nil, errors.New("nothing could end this")
+		}
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}})
+	gone := errors.New("nobody needs it")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(gone)
+	for _, one := range c.Tools() {
+		if one.Spec().Name != "bash" {
+			continue
+		}
+		if _, err := one.Permission(ctx, tool.Call{Session: "s", ID: "c", Key: "k", Attempt: 1, Dir: "/src", Arguments: []byte(`{"command":"true"}`)}); !errors.Is(err, gone) {
+			t.Errorf("the error is %v", err)
+		}
+	}
+}

@@ -123,8 +123,7 @@ func (c *Commands) Summary(ctx context.Context, id event.SessionID, keys []strin
 
 // Seen records that the end of a task was reported to the model. After that its output
 // may be removed some time, even if it was not read.
-func (c *Commands) Seen(id event.SessionID, key string) {
-	ctx := context.Background()
+func (c *Commands) Seen(ctx context.Context, id event.SessionID, key string) {
 	p, err := c.Processes.Find(ctx, c.Owner(id), key)
 	if err == nil {
 		err = c.changeNote(id, key, func(*note) {}) // creates the note, so that output that was not read stays unread

@@ -153,7 +153,7 @@ type TaskSource interface {
 	Watch(ctx context.Context, id event.SessionID, key, last string) (event.TaskReportedData, error)
 	News(ctx context.Context, id event.SessionID, key string) (event.TaskReportedData, bool)
 	Summary(ctx context.Context, id event.SessionID, keys []string) (string, error)
-	Seen(id event.SessionID, key string)
+	Seen(ctx context.Context, id event.SessionID, key string)
 }
 
 // Tasks returns background commands, looked after: what they have changed is put back

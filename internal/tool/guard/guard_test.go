@@ -337,7 +337,7 @@ func (s source) News(ctx context.Context, id event.SessionID, key string) (event
 }
 
 func (source) Summary(context.Context, event.SessionID, []string) (string, error) { return "", nil }
-func (source) Seen(event.SessionID, string)                                       {}
+func (source) Seen(context.Context, event.SessionID, string)                      {}
 
 // TestACrashLosesNothing: the process dies at each point, and the call is made again.
 func TestACrashLosesNothing(t *testing.T) {
