@@ -26,22 +26,31 @@ func (s *Session) carryOut(batch []*intent) {
 
 // contain gives up a transaction that has panicked.
 func (s *Session) contain(p any, batch []*intent) {
-	err := s.reportPanic(p)
+	err := s.host.reportPanic(s.id, p)
 	s.discard(err)
 	for _, in := range batch {
 		in.giveUp(err)
 	}
-	if s.broken { // it broke again, and nobody has asked for more
+	if _, again := s.host.broken.LoadOrStore(s.id, true); again { // nobody has asked for more
 		return
 	}
-	s.broken = true
 	s.host.spawn(func() { s.endBroken(err) })
 }
 
 // reportPanic logs a panic, and returns the error for those who wait.
-func (s *Session) reportPanic(p any) error {
-	s.host.log.Error("abide broke while it worked on a session; please report this", "session", s.id, "panic", p, "stack", string(debug.Stack()))
-	return fmt.Errorf("session %s: abide broke while it worked on it: %v (please report this; the log of the engine has the details)", s.id, p)
+func (h *Host) reportPanic(id event.SessionID, p any) error {
+	h.log.Error("abide broke while it worked on a session; please report this", "session", id, "panic", p, "stack", string(debug.Stack()))
+	return fmt.Errorf("session %s: abide broke while it worked on it: %v (please report this; the log of the engine has the details)", id, p)
+}
+
+// contained calls f for a session that may be out of memory. A panic becomes an error.
+func (h *Host) contained(id event.SessionID, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = h.reportPanic(id, p)
+		}
+	}()
+	return f()
 }
 
 // endBroken ends the turn of a session in which something has panicked.
@@ -68,7 +77,7 @@ func (s *Session) spawn(f func()) bool {
 	return s.host.spawn(func() {
 		defer func() {
 			if p := recover(); p != nil {
-				s.endBroken(s.reportPanic(p))
+				s.endBroken(s.host.reportPanic(s.id, p))
 			}
 		}()
 		f()

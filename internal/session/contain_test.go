@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/abide-run/abide/internal/approval"
@@ -63,19 +64,25 @@ func TestAPanicEndsTheTurnAndNothingElse(t *testing.T) {
 			b.Send("other", event.InputAcceptedData{Prompt: "Reply with exactly: HELLO"})
 			other.Await(t, 0, event.SessionIdle)
 			b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: AGAIN"})
-			v.Await(t, at, event.SessionIdle)
+			_, at = v.Await(t, at, event.SessionIdle)
 			if got := lastAnswer(t, b.Verify("s")); got != "AGAIN" {
 				t.Errorf("the next answer is %q", got)
 			}
+			b.Send("s", event.InputAcceptedData{Prompt: test.prompt})
+			v.Await(t, at, event.SessionIdle) // the next panic is contained as well
 		})
 	}
 }
 
 // breakingStore panics when one session is read.
-type breakingStore struct{ eventlog.Store }
+type breakingStore struct {
+	eventlog.Store
+	reads *atomic.Int64 // number of times that it has panicked
+}
 
 func (s breakingStore) Read(ctx context.Context, id event.SessionID, after event.Seq) iter.Seq2[event.Event, error] {
 	if id == "s" {
+		s.reads.Add(1)
 		panic("a bug")
 	}
 	return s.Store.Read(ctx, id, after)
@@ -89,7 +96,8 @@ func TestASessionThatAlwaysBreaksIsLeftAlone(t *testing.T) {
 	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: HELLO"})
 	b.AwaitStored("s", eventlog.End{}, event.AssistantTurnStart)
 	b.Host.Close()
-	b.Host = session.New(breakingStore{b.Store}, b.Options)
+	var reads atomic.Int64
+	b.Host = session.New(breakingStore{b.Store, &reads}, b.Options)
 	if err := b.Host.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +110,9 @@ func TestASessionThatAlwaysBreaksIsLeftAlone(t *testing.T) {
 	other := b.Create("other", &session.Client{})
 	b.Send("other", event.InputAcceptedData{Prompt: "Reply with exactly: HELLO"})
 	other.Await(t, 0, event.SessionIdle)
+	if n := reads.Load(); n > 20 {
+		t.Errorf("the session was read %d times, although nobody has asked for more", n)
+	}
 	b.Restart()
 	b.AwaitStored("s", eventlog.End{}, event.SessionIdle)
 }
@@ -118,5 +129,77 @@ func (m heldModel) Ask(ctx context.Context, req *model.Request, on func(model.De
 		return m.Model.Ask(ctx, req, on)
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+// What waits in the queue would break in the same way, or was meant for what has failed.
+func TestAPanicHoldsTheQueue(t *testing.T) {
+	hold := make(chan struct{})
+	b := sessiontest.New(t, heldAndBreakingModel{heldModel{hold: hold}})
+	v := b.Create("s", &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "break"})
+	b.AwaitStored("s", eventlog.End{}, event.AssistantTurnStart)
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: LATER"})
+	close(hold)
+	_, at := v.Await(t, 0, event.SessionIdle)
+	delivered := func() (n int) {
+		for _, e := range b.Verify("s") {
+			if e.Type == event.UserMessage {
+				n++
+			}
+		}
+		return n
+	}
+	if n := delivered(); n != 1 {
+		t.Errorf("%d messages were delivered", n)
+	}
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: NOW"})
+	v.Await(t, at, event.SessionIdle)
+	if n := delivered(); n != 3 {
+		t.Errorf("after somebody spoke, %d messages were delivered", n)
+	}
+}
+
+// heldAndBreakingModel breaks when it is let.
+type heldAndBreakingModel struct{ heldModel }
+
+func (m heldAndBreakingModel) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+	<-m.hold
+	return breakingModel{}.Ask(ctx, req, on)
+}
+
+// breakingTasks panic when they are watched.
+type breakingTasks struct{ *testTasks }
+
+func (breakingTasks) Watch(context.Context, event.SessionID, string, string) (event.TaskReportedData, error) {
+	panic("a bug")
+}
+
+// A task that cannot be watched or ended without a panic ends neither the engine nor the
+// next one, which watches it again.
+func TestAPanicInATaskIsContained(t *testing.T) {
+	j := &taskTool{}
+	b := sessiontest.New(t, offline.Model{}, j)
+	b.Options.Tasks = breakingTasks{newChores()}
+	b.Options.StopTask = func(context.Context, event.SessionID, string) error { panic("a bug") }
+	b.Restart()
+	v := b.Create("s", &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "Use job with value 'x'"})
+	v.Await(t, 0, event.SessionIdle)
+	b.AwaitStored("s", eventlog.End{}, event.TaskReported)
+	lost := slices.ContainsFunc(b.Verify("s"), func(e event.Event) bool {
+		return e.Type == event.TaskReported && strings.Contains(string(e.Bytes), "abide broke")
+	})
+	if !lost {
+		t.Errorf("the log says %v", kindsOf(b.Verify("s")))
+	}
+	begun := make(chan struct{})
+	j.mu.Lock()
+	j.begun = begun
+	j.mu.Unlock()
+	b.Send("s", event.InputAcceptedData{Prompt: "Use job with value 'y'"})
+	<-begun
+	if err := b.Host.Abort(t.Context(), "s", "user_initiated"); err != nil {
+		t.Error(err)
 	}
 }

@@ -144,6 +144,10 @@ type Host struct {
 	attended map[event.SessionID]bool // sessions that somebody has used; only with OnlyAttended
 	all      bool                     // true if every session goes on
 
+	// broken has the ids of sessions in which something has panicked, until somebody uses
+	// them. It is not theirs: one that breaks when it is read is not kept in memory.
+	broken sync.Map
+
 	gate    gate
 	work    sync.WaitGroup
 	offers  offers

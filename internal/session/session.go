@@ -35,7 +35,6 @@ type Session struct {
 	offer    offer
 	gauge    gauge
 	busy     bool // true while something is under way; see isBusy
-	broken   bool // true after a panic, until somebody uses the session
 
 	// These are what the session does beside its own goroutine: see activities.
 	asking     asking
@@ -87,7 +86,7 @@ func (s *Session) transact(batch []*intent) {
 	looked := len(tx.stored) == 0
 	for _, in := range batch {
 		if !in.readOnly && !in.upkeep {
-			s.broken = false
+			s.host.broken.Delete(s.id)
 			s.host.attend(s.id)
 		}
 		in.err = in.run(tx)

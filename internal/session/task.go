@@ -97,7 +97,11 @@ func (h *Host) watchTask(k taskKey, last string, left <-chan struct{}) {
 		if left != nil {
 			<-left
 		}
-		news, err := h.opts.Tasks.Watch(h.ctx, k.session, k.key, last)
+		var news event.TaskReportedData
+		err := h.contained(k.session, func() (err error) {
+			news, err = h.opts.Tasks.Watch(h.ctx, k.session, k.key, last)
+			return err
+		})
 		if h.ctx.Err() != nil {
 			return
 		}
@@ -205,7 +209,8 @@ func (h *Host) stopTask(k taskKey, left <-chan struct{}) {
 		if left != nil {
 			<-left
 		}
-		if err := h.opts.StopTask(h.ctx, k.session, k.key); err != nil && h.ctx.Err() == nil {
+		stop := func() error { return h.opts.StopTask(h.ctx, k.session, k.key) }
+		if err := h.contained(k.session, stop); err != nil && h.ctx.Err() == nil {
 			h.log.Error("a command of a turn that was stopped could not be ended; it is tried again when the session is next used", "session", k.session, "key", k.key, "err", err)
 			h.forgetStop(k)
 		}
