@@ -73,10 +73,26 @@ func (c remoteFiles) Show(ctx context.Context, s *scope.Scope, r workspace.ShowR
 	if err != nil {
 		return workspace.Shown{}, fromWire(ctx, err)
 	}
+	if len(m.GetNames()) > r.MaxNames || int64(len(m.GetContent())) > mostShown(r) {
+		return workspace.Shown{}, errMoreThanAsked
+	}
 	return workspace.Shown{
 		Folder: m.GetFolder(), Names: texts[string](m.GetNames()), Count: m.GetCount(),
 		Size: m.GetSize(), Image: m.GetImage(), Content: m.GetContent(), Seen: m.GetSeen(), Full: m.GetFull(),
 	}, nil
+}
+
+// errMoreThanAsked means that a workspace does not keep to the limits of a request.
+var errMoreThanAsked = &answer{text: "the workspace has answered with more than it was asked for"}
+
+// mostShown returns the maximum number of bytes that an honest workspace answers. Text that
+// is not stored in UTF-8 becomes longer, and lines may be a little more than was asked for.
+func mostShown(r workspace.ShowRequest) int64 {
+	most := max(r.MaxWhole, r.MaxImage)
+	if r.Lines {
+		most = int64(r.MaxLines)
+	}
+	return 2*most + 1<<16
 }
 
 // showLarge asks for a file that may be large: beside the service, without copies, or in parts

@@ -62,8 +62,9 @@ func (s *service) Restore(ctx context.Context, r *pb.RestoreRequest) (*pb.Restor
 // Survey implements workspace.Files. The answer comes in several messages if it does not fit
 // into one.
 func (c remoteFiles) Survey(ctx context.Context, r workspace.SurveyRequest) (workspace.Survey, error) {
+	size := 0
 	all := workspace.Survey{States: make(map[string]protect.State), Reasons: make(map[string]string)}
-	first, err := c.survey(ctx, r, &all)
+	first, err := c.survey(ctx, r, &all, &size)
 	if err != nil {
 		return workspace.Survey{}, err
 	}
@@ -76,7 +77,7 @@ func (c remoteFiles) Survey(ctx context.Context, r workspace.SurveyRequest) (wor
 	rest := missing(all, r.Known)
 	for before := len(rest) + 1; len(rest) > 0 && len(rest) < before; { // what a confined workspace leaves out never comes
 		before = len(rest)
-		if _, err := c.survey(ctx, workspace.SurveyRequest{Known: rest, Only: true}, &all); err != nil {
+		if _, err := c.survey(ctx, workspace.SurveyRequest{Known: rest, Only: true}, &all, &size); err != nil {
 			return workspace.Survey{}, err
 		}
 		rest = missing(all, r.Known)
@@ -100,8 +101,12 @@ func missing(s workspace.Survey, known map[string]protect.State) map[string]prot
 	return rest
 }
 
-// survey makes one request, and adds the states of the answer.
-func (c remoteFiles) survey(ctx context.Context, r workspace.SurveyRequest, all *workspace.Survey) (*pb.SurveyResponse, error) {
+// maxSurvey is the maximum size of all states of a survey. The files that are looked at are
+// few and small; a workspace that has more could fill the memory of the engine.
+const maxSurvey = 64 << 20
+
+// survey makes one request, adds the states of the answer, and their size.
+func (c remoteFiles) survey(ctx context.Context, r workspace.SurveyRequest, all *workspace.Survey, size *int) (*pb.SurveyResponse, error) {
 	request := &pb.SurveyRequest{Directories: texts[[]byte](r.Dirs), Only: r.Only, Owner: string(r.Owner)}
 	for _, owner := range r.Kin {
 		request.Kin = append(request.Kin, string(owner))
@@ -122,6 +127,9 @@ func (c remoteFiles) survey(ctx context.Context, r workspace.SurveyRequest, all 
 	}
 	for _, s := range answer.GetStates() {
 		path := string(s.GetPath())
+		if *size += len(path) + len(s.GetState().GetContent()); *size > maxSurvey {
+			return nil, errMoreThanAsked
+		}
 		if all.States[path] = stateOf(s.GetState()); s.GetUnchanged() {
 			all.States[path] = r.Known[path]
 		}
