@@ -307,6 +307,32 @@ func firstPrompt(t *testing.T, s *servedEngine, id event.SessionID) string {
 	return ""
 }
 
+// A rewind that could not restore the files takes nothing back.
+func TestARewindWaitsForTheWorkspace(t *testing.T) {
+	t.Parallel()
+	e := newElsewhere(t)
+	made := filepath.Join(e.there, "src", "made")
+	e.answer("--workspace", "box", `Use create with {"path":"`+made+`","file_text":"made there\n"}`)
+	id := e.last()
+	engine := e.engine()
+	rewind := func(mode string) error {
+		_, err := engine.client.Rewind(t.Context(), api.RewindParams{SessionID: id, EventID: firstPrompt(t, engine, id), Mode: mode})
+		return err
+	}
+	e.kill()
+	if err := rewind(""); err == nil || !strings.Contains(err.Error(), "nothing was taken back") {
+		t.Errorf("while the workspace is away: %v", err)
+	}
+	e.serve()
+	must(t, rewind(""))
+	if _, err := os.Stat(made); !os.IsNotExist(err) {
+		t.Errorf("what was created is still there after the rewind: %v", err)
+	}
+	e.kill()
+	must(t, rewind(api.ConversationOnly)) // it was taken back already
+	engine.stop()
+}
+
 func TestAWorkspaceThatCannotBeUsedIsRefusedWithAReason(t *testing.T) {
 	t.Parallel()
 	e := newSecureElsewhere(t)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // An Undo restores the files that calls have changed, for the calls whose keys the
@@ -32,6 +33,9 @@ func (h *Host) Rewind(ctx context.Context, id event.SessionID, r Rewind) (Rewoun
 	if r.Look {
 		return h.previewRewind(ctx, id, r)
 	}
+	if err := h.checkRestores(ctx, id, r); err != nil {
+		return Rewound{}, err
+	}
 	var done Rewound
 	var files chan event.FilesRestoredData
 	err := h.changeAny(ctx, id, func(tx *txn) error {
@@ -58,6 +62,30 @@ func (h *Host) Rewind(ctx context.Context, id event.SessionID, r Rewind) (Rewoun
 	case <-h.ctx.Done():
 		return done, context.Cause(h.ctx)
 	}
+}
+
+// checkRestores fails if files are to be restored in a workspace elsewhere that is away:
+// once the rewind is recorded, they would be skipped.
+func (h *Host) checkRestores(ctx context.Context, id event.SessionID, r Rewind) error {
+	if r.KeepFiles || h.opts.Undo == nil {
+		return nil
+	}
+	elsewhere := false
+	err := h.inspectAny(ctx, id, func(tx *txn) error {
+		elsewhere = tx.State.Setup.Config.Workspace != nil
+		return nil
+	})
+	if err != nil || !elsewhere {
+		return err
+	}
+	err = h.withFiles(ctx, id, func(ctx context.Context, files workspace.Files) error {
+		_, err := files.Folders(ctx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("nothing was taken back, because files cannot be restored now: %w; try again when the workspace is back, or keep the files as they are", err)
+	}
+	return nil
 }
 
 func (h *Host) previewRewind(ctx context.Context, id event.SessionID, r Rewind) (Rewound, error) {
