@@ -23,12 +23,16 @@ type talk struct {
 	watch *client.Stream
 }
 
-// talk begins a session in a workspace.
-func (m *matrix) talk(e *matrixEngine, place string) *talk {
+// talk begins a session in a workspace, with changes of the usual request.
+func (m *matrix) talk(e *matrixEngine, place string, changes ...func(*api.OpenParams)) *talk {
 	m.t.Helper()
 	k := &talk{m: m, on: e.client, id: event.SessionID(event.NewID())}
 	k.watch = k.on.Watch(k.id)
-	_, err := k.on.Create(m.t.Context(), api.OpenParams{SessionID: k.id, Model: "offline", RequestUserInput: true, Abide: &api.OpenAbide{Approve: "all", Workspace: place}})
+	p := api.OpenParams{SessionID: k.id, Model: "offline", RequestUserInput: true, Abide: &api.OpenAbide{Approve: "all", Workspace: place}}
+	for _, change := range changes {
+		change(&p)
+	}
+	_, err := k.on.Create(m.t.Context(), p)
 	must(m.t, err)
 	return k
 }
