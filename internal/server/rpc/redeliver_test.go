@@ -171,23 +171,26 @@ func TestEveryKindOfQuestionIsListed(t *testing.T) {
 // Of many sessions that wait, none stays in memory because its questions were
 // listed.
 func TestListingQuestionsLeavesNoSessionInMemory(t *testing.T) {
-	r := newTestServer(t)
-	p := r.connect(rpc.Door{})
-	for _, id := range []string{"a", "b", "c"} {
-		p.must(api.SessionCreate, object{"sessionId": id, "requestPermission": true, "tools": []object{{"name": "act"}}}, nil)
-		p.must(api.SessionSend, object{"sessionId": id, "prompt": "Use act with value 'x'"}, nil)
-		p.await(event.PermissionAsked)
-		p.must(api.SessionDestroy, object{"sessionId": id}, nil)
-		r.host.Unload(event.SessionID(id))
-	}
-	if n := r.host.Resident(); n != 0 {
-		t.Fatalf("%d sessions are in memory before", n)
-	}
-	var list api.QuestionsResult
-	p.must(api.Questions, object{}, &list)
-	if n := r.host.Resident(); n != 0 || len(list.Questions) != 3 {
-		t.Errorf("there are %d questions, want 3, and %d sessions stay in memory", len(list.Questions), n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newTestServer(t)
+		p := r.dialPipe()
+		for _, id := range []string{"a", "b", "c"} {
+			p.must(api.SessionCreate, object{"sessionId": id, "requestPermission": true, "tools": []object{{"name": "act"}}}, nil)
+			p.must(api.SessionSend, object{"sessionId": id, "prompt": "Use act with value 'x'"}, nil)
+			p.await(event.PermissionAsked)
+			p.must(api.SessionDestroy, object{"sessionId": id}, nil)
+			synctest.Wait() // a session that is at work stays in memory
+			r.host.Unload(event.SessionID(id))
+		}
+		if n := r.host.Resident(); n != 0 {
+			t.Fatalf("%d sessions are in memory before", n)
+		}
+		var list api.QuestionsResult
+		p.must(api.Questions, object{}, &list)
+		if n := r.host.Resident(); n != 0 || len(list.Questions) != 3 {
+			t.Errorf("there are %d questions, want 3, and %d sessions stay in memory", len(list.Questions), n)
+		}
+	})
 }
 
 // A program that comes back is sent what is open, and nobody else who comes is sent it, too.
