@@ -73,7 +73,7 @@ func (c remoteFiles) Show(ctx context.Context, s *scope.Scope, r workspace.ShowR
 	if err != nil {
 		return workspace.Shown{}, fromWire(ctx, err)
 	}
-	if len(m.GetNames()) > r.MaxNames || int64(len(m.GetContent())) > mostShown(r) {
+	if len(m.GetNames()) > max(r.MaxNames, 0) || int64(len(m.GetContent())) > mostShown(r) {
 		return workspace.Shown{}, errMoreThanAsked
 	}
 	return workspace.Shown{
@@ -92,7 +92,7 @@ func mostShown(r workspace.ShowRequest) int64 {
 	if r.Lines {
 		most = int64(r.MaxLines)
 	}
-	return 2*most + 1<<16
+	return 2*max(min(most, workspace.MaxFile), 0) + 1<<16
 }
 
 // showLarge asks for a file that may be large: beside the service, without copies, or in parts
