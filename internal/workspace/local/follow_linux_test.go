@@ -24,7 +24,8 @@ func TestFollowDoesNotWaitForChildren(t *testing.T) {
 	defer m.Close()
 	p := local.New(dir, m).Processes
 	const owner = "me"
-	info, _, err := p.Start(t.Context(), process.Spec{Key: "k", Owner: owner, Command: "while read x <gate; do echo $x; done & echo ready; exit 3", Dir: dir})
+	// A read finds nothing if it opens the pipe before the last writer has closed it.
+	info, _, err := p.Start(t.Context(), process.Spec{Key: "k", Owner: owner, Command: "while true; do read x <gate && echo $x; done & echo ready; exit 3", Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
