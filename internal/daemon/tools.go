@@ -33,6 +33,7 @@ import (
 // A toolbox holds the tools of agents and the resources that they need.
 type toolbox struct {
 	folder     *folder.Folder
+	folders    sync.RWMutex // held to make or to remove the folder of a session
 	workspaces *sessionWorkspaces
 	scopes     scopes
 	processes  *process.Manager // processes on this machine; nil if the system does not support durable commands
@@ -62,18 +63,19 @@ type Commands struct {
 // openTools opens the tools, and finds the commands that are still running.
 func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, log *slog.Logger) (*toolbox, error) {
 	protected := protect.ForUser(f.Dir())
+	t := &toolbox{folder: f, protected: protected, log: log}
 	at := newSessionWorkspaces(places, func(id event.SessionID) (ownFolder, error) {
-		dir, err := f.MakeSession(string(id))
+		dir, err := t.makeFolder(id)
 		if err != nil {
 			return ownFolder{}, err
 		}
 		own, err := local.NewServed(dir, nil, local.Options{Confine: true, Protected: protected.Protected})
 		return ownFolder{dir, own.Files}, err
 	})
-	t := &toolbox{folder: f, workspaces: at, protected: protected, scopes: scopes{files: at.files, protected: protected, cached: make(map[event.SessionID]cachedScope)}, log: log}
+	t.workspaces, t.scopes = at, scopes{files: at.files, protected: protected, cached: make(map[event.SessionID]cachedScope)}
 	t.guard = guard.New(guard.Options{
 		Place: at.guarded, Root: t.family.root, Hurry: hurriedly, Log: log,
-		Folder: func(id event.SessionID) (string, error) { return f.MakeSession(string(id)) },
+		Folder: t.makeFolder,
 	})
 	keep := cmp.Or(c.Keep, 7*24*time.Hour)
 	t.retention = process.Retention{Output: keep, Record: max(keep, 30*24*time.Hour)}
@@ -98,7 +100,7 @@ func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, log *s
 		Scope:     t.scopes.of,
 		Elsewhere: at.elsewhere,
 		Protected: protected.Protected,
-		Notes:     func(id event.SessionID) (string, error) { return f.MakeSession(string(id)) },
+		Notes:     t.makeFolder,
 	})
 	return t, nil
 }
@@ -237,8 +239,24 @@ func (t *toolbox) checkpoints(id event.SessionID) (*files.Checkpoints, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := t.folder.MakeSession(string(id))
+	dir, err := t.makeFolder(id)
 	return files.NewCheckpoints(filepath.Join(dir, "checkpoints"), at), err
+}
+
+// makeFolder makes the folder of a session and returns its path. A session that was deleted
+// gets none: what is under way in it may end after the deletion, and nobody would remove
+// the folder again.
+func (t *toolbox) makeFolder(id event.SessionID) (string, error) {
+	t.folders.RLock()
+	defer t.folders.RUnlock()
+	dir := t.folder.Session(string(id))
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	if _, err := t.store.Session(context.Background(), id); err != nil {
+		return "", fmt.Errorf("make the folder of session %s: %w", id, err)
+	}
+	return t.folder.MakeSession(string(id))
 }
 
 // undo restores the files that calls have changed; if look is true, it only returns what
@@ -277,6 +295,8 @@ func (t *toolbox) forget(ctx context.Context, id event.SessionID) error {
 		return fmt.Errorf("end the commands of the session: %w", err)
 	}
 	t.workspaces.forget(id)
+	t.folders.Lock() // whoever has found the session in the store has made its folder
+	defer t.folders.Unlock()
 	if err := os.RemoveAll(t.folder.Session(string(id))); err != nil {
 		return fmt.Errorf("remove the folder of the session: %w", err)
 	}

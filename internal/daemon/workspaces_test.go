@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"errors"
+	"os"
 	"testing"
 
+	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/daemon/workspaces"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
@@ -24,5 +26,21 @@ func TestASessionThatIsNotStoredHasNoWorkspace(t *testing.T) {
 	}
 	if !w.isRemote(t.Context(), "gone") {
 		t.Fatal("the protected files of this machine are used for a session that is not stored")
+	}
+}
+
+// What is under way in a session when the session is deleted must not make its folder again:
+// nobody would remove it.
+func TestASessionThatIsNotStoredGetsNoFolder(t *testing.T) {
+	f, err := folder.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := &toolbox{folder: f, store: eventlog.NewMemory()}
+	if dir, err := tools.makeFolder("gone"); !errors.Is(err, eventlog.ErrNotFound) {
+		t.Errorf("the folder of a session that is not stored is %q, %v", dir, err)
+	}
+	if _, err := os.Stat(f.Session("gone")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder of a session that is not stored: %v", err)
 	}
 }

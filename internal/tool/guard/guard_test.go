@@ -678,6 +678,25 @@ func TestWhatIsPutBackIsNobodysChange(t *testing.T) {
 	f.want(hook, "none")
 }
 
+// TestALookDoesNotMakeTheFolderOfADeletedSessionAgain: the session is deleted while its
+// files are looked at.
+func TestALookDoesNotMakeTheFolderOfADeletedSessionAgain(t *testing.T) {
+	f := newFixture(t)
+	f.run(f.call(), nil)
+	folder := filepath.Join(f.data, "sessions", "s")
+	f.busy = true // which is to be stored
+	f.away = func(string) bool {
+		if err := os.RemoveAll(folder); err != nil {
+			t.Error(err)
+		}
+		return false
+	}
+	f.guard.Tasks(source{}).News(t.Context(), "s", "k")
+	if _, err := os.Stat(folder); err == nil {
+		t.Error("the folder is there again")
+	}
+}
+
 // TestAFolderThatIsMovedIn: the files in it are older than the last look, and the folder
 // is still new where it is.
 func TestAFolderThatIsMovedIn(t *testing.T) {

@@ -191,7 +191,7 @@ func (s store) write(name string, value any) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(string(s), 0o700); err != nil {
+	if err := s.makeFolders(""); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(string(s), name+"-*")
@@ -206,6 +206,18 @@ func (s store) write(name string, value any) error {
 	return os.Rename(f.Name(), filepath.Join(string(s), name))
 }
 
+// makeFolders makes the folder of the store and a folder in it. The folder of the session is
+// not made: if it is missing, the session was deleted while its files were looked at, and
+// nobody would remove what is written now.
+func (s store) makeFolders(name string) error {
+	for _, dir := range []string{string(s), filepath.Join(string(s), name)} {
+		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // isLarge reports whether a change has made a file that is too large to be stored with it.
 // It is set aside in its folder.
 func (c change) isLarge() bool {
@@ -215,7 +227,7 @@ func (c change) isLarge() bool {
 // mark notes that a command is about to start. The note is not synced: if the system
 // itself stops, no command is left that could go on.
 func (s store) mark(key string) error {
-	if err := os.MkdirAll(filepath.Join(string(s), "running"), 0o700); err != nil {
+	if err := s.makeFolders("running"); err != nil {
 		return err
 	}
 	return os.WriteFile(s.marker(key), nil, 0o600)
@@ -248,11 +260,10 @@ func (s store) marked() bool {
 
 // addMember notes that an agent that works for the session has run commands.
 func (s store) addMember(id event.SessionID) error {
-	dir := filepath.Join(string(s), "members")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := s.makeFolders("members"); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, filepath.Base(string(id))), nil, 0o600)
+	return os.WriteFile(filepath.Join(string(s), "members", filepath.Base(string(id))), nil, 0o600)
 }
 
 // members returns the agents that work for the session and have run commands.
