@@ -35,6 +35,7 @@ type Options struct {
 	Version  string                              // "dev" if empty
 	Tools    turn.Catalog                        // additional tools of the runtime
 	Wrap     func(eventlog.Store) eventlog.Store // wraps the store; for tests
+	AtStep   func(step string)                   // called between the steps of what is done in several files; for tests
 	Retries  []time.Duration                     // pauses between attempts at a model request; the engine's default if nil
 	LookTime time.Duration                       // time that a transaction waits for a look at files; the engine's default if zero
 

@@ -42,6 +42,7 @@ func (a *app) config(dir string) (daemon.Config, error) {
 		Store:         loaded.Config.Store.URL,
 		Tools:         a.opts.Tools,
 		Wrap:          a.opts.Wrap,
+		AtStep:        a.opts.AtStep,
 		Notice:        func(line string) { a.err.printf("abide: %s\n", line) },
 		Retries:       a.opts.Retries,
 		LookTime:      a.opts.LookTime,

@@ -75,8 +75,9 @@ type Config struct {
 	// reason. It may be nil.
 	Notice func(line string)
 
-	Tools turn.Catalog                        // additional tools of agents
-	Wrap  func(eventlog.Store) eventlog.Store // wraps the store; for tests
+	Tools  turn.Catalog                        // additional tools of agents
+	Wrap   func(eventlog.Store) eventlog.Store // wraps the store; for tests
+	AtStep func(step string)                   // called between the steps of what is done in several files; for tests
 }
 
 // A Node is one process on a data folder.
@@ -353,7 +354,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	if n.config.Wrap != nil {
 		e.store = n.config.Wrap(store)
 	}
-	if e.tools, err = openTools(n.folder, n.config.Commands, workspaces.New(n.config.Workspaces), n.log); err != nil {
+	if e.tools, err = openTools(n.folder, n.config.Commands, workspaces.New(n.config.Workspaces), n.config.AtStep, n.log); err != nil {
 		return nil, errors.Join(err, store.Close(), lock.Close())
 	}
 	e.tools.family.log, e.tools.workspaces.index, e.tools.store = e.store, e.store, e.store
@@ -364,7 +365,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	own := append(turn.Catalog{recall.New(e.store, books)}, n.config.Tools...)
 	e.host = session.New(e.store, session.Options{
 		Standing: known.Standing, Skills: skills.Library{}, Files: e.tools.workspaces.files,
-		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: n.forgetter(e.tools), Deletions: deletions{n.folder}, Tasks: e.tasks(), StopTask: e.tools.stopTask(), Log: n.log, Version: n.config.Version,
+		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: n.forgetter(e.tools), Deletions: deletions{n.folder, n.config.AtStep}, Tasks: e.tasks(), StopTask: e.tools.stopTask(), Log: n.log, Version: n.config.Version,
 		OnlyAttended: n.config.OneCommand,
 		Rest:         n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, LookTime: n.config.LookTime, OnDisk: folder.OnDisk, Instructions: n.config.Instructions.Read,
 		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) },

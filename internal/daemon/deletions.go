@@ -16,7 +16,17 @@ import (
 
 // deletions stores the deletions under way as files in the data folder, one for each
 // session. It implements session.Deletions.
-type deletions struct{ folder *folder.Folder }
+type deletions struct {
+	folder *folder.Folder
+	atStep func(step string) // called when a deletion was stored, and when it was removed; may be nil
+}
+
+// reached tells that a step is done.
+func (d deletions) reached(step string) {
+	if d.atStep != nil {
+		d.atStep(step)
+	}
+}
 
 func (d deletions) dir() string { return filepath.Join(d.folder.Dir(), "deletions") }
 
@@ -36,6 +46,7 @@ func (d deletions) Begin(what session.Deletion) error {
 	if err != nil {
 		return fmt.Errorf("store the deletion: %w", err)
 	}
+	d.reached("noted")
 	return nil
 }
 
@@ -63,9 +74,10 @@ func writeSynced(path string, text []byte) error {
 
 // End removes a deletion.
 func (d deletions) End(id event.SessionID) error {
-	if err := os.Remove(d.path(id)); !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(d.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	d.reached("over")
 	return nil
 }
 

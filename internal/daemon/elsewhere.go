@@ -157,7 +157,7 @@ func (t *toolbox) endLater(ctx context.Context, name taskName) {
 
 // lastPlace returns the workspace of a session that was deleted; nil for this machine.
 func (t *toolbox) lastPlace(id event.SessionID) (*event.Workspace, error) {
-	text, err := os.ReadFile(deletions{t.folder}.path(id))
+	text, err := os.ReadFile(deletions{folder: t.folder}.path(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		place, err := t.workspaces.choice(context.Background(), id)
 		if errors.Is(err, eventlog.ErrNotFound) {

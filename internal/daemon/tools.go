@@ -61,7 +61,7 @@ type Commands struct {
 }
 
 // openTools opens the tools, and finds the commands that are still running.
-func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, log *slog.Logger) (*toolbox, error) {
+func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, atStep func(string), log *slog.Logger) (*toolbox, error) {
 	protected := protect.ForUser(f.Dir())
 	t := &toolbox{folder: f, protected: protected, log: log}
 	at := newSessionWorkspaces(places, func(id event.SessionID) (ownFolder, error) {
@@ -82,7 +82,7 @@ func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, log *s
 	var err error
 	t.processes, err = process.Open(f.Processes(), process.Options{
 		Log: log, Shell: process.Shell(), MaxRunning: c.MaxRunning, Quota: c.Quota,
-		Limits: process.Limits{Time: c.TimeLimit, Memory: c.MaxMemory},
+		Limits: process.Limits{Time: c.TimeLimit, Memory: c.MaxMemory}, AtStep: atStep,
 	})
 	if errors.Is(err, process.ErrUnsupported) {
 		return t, nil

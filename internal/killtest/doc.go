@@ -31,6 +31,11 @@
 // has reached the client. The victim kills itself at the first two points, the
 // parent kills it at the third; no test waits for a clock.
 //
+// What is done in several files has steps: a start of a command, its undoing after a
+// crash, and a deletion with everything that belongs to the session. The victim kills
+// itself between any two of them. After each kill the auditor, package audit, looks at
+// what is stored.
+//
 // ABIDE_SOAK=10m runs the random tests for ten minutes; ABIDE_SEED repeats one of
 // their runs.
 package killtest

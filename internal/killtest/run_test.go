@@ -130,12 +130,11 @@ func (r *run) runUntilStop(s stop) (reached bool, err error) {
 
 // audit lets the auditor look at what is stored, when nobody writes to it. What a
 // kill leaves unfinished is not broken.
-func (r *run) audit() {
+func (r *run) audit() *audit.Report {
 	r.t.Helper()
 	report, err := audit.Run(r.ctx, r.instructions.Dir, audit.Options{})
 	if err != nil {
-		r.t.Error(err)
-		return
+		r.t.Fatal(err)
 	}
 	for _, f := range report.Findings {
 		r.t.Errorf("the auditor finds %s broken: %s, session %q, event %d: %s", f.Invariant, f.Rule, f.Session, f.Seq, f.Text)
@@ -145,6 +144,7 @@ func (r *run) audit() {
 			r.t.Errorf("the auditor cannot decide %s: %s, session %q, event %d: %s", d.Invariant, d.Rule, d.Session, d.Seq, d.Text)
 		}
 	}
+	return report
 }
 
 // await waits until a victim is dead.
@@ -224,7 +224,7 @@ func (r *run) finish() (out outcome, err error) {
 	err = p.leave()
 	r.audit()
 	for _, report := range r.recorder.reports { // all of them, now that it is dead
-		if !report.Engine {
+		if report.Write > 0 {
 			out.writes = append(out.writes, report)
 		}
 	}

@@ -162,7 +162,7 @@ func (r *stopRun) stopAndKill(events int, k kill) (acknowledged bool) {
 	r.t.Helper()
 	o := r.instructions
 	if k == beforeStored || k == whenStored {
-		o.Abort = point(k)
+		o.On = kindStop{Kind: event.Abort, Point: point(k)}
 	}
 	p := start(r.t, o, r.recorder.recordReport)
 	first := len(r.recorder.shown)
@@ -502,7 +502,7 @@ func TestARelayFinishesTheStopping(t *testing.T) {
 				t.Parallel()
 				r := newStopRun(t, v, w)
 				o := r.instructions
-				o.Abort = point(k)
+				o.On = kindStop{Kind: event.Abort, Point: point(k)}
 				engine := startEngine(t, func(told func(report)) *process { return start(t, o, told) })
 				relay := r.start(stop{})
 				c, err := connect(r.ctx, stdio{relay}, r.recorder, r.conversation)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -33,10 +34,49 @@ type stop struct {
 	Point point
 }
 
-// A report tells the parent that the victim has become the engine, that a write is
-// stored, or that a write will never be stored.
+// A kindStop is the point of a write that stores an event of a kind, at which the victim
+// dies. The zero value is none.
+type kindStop struct {
+	Kind    event.Type
+	Session event.SessionID // the session of the event; any if empty
+	Point   point
+}
+
+// A step is one of the steps of an operation that is no write of the log: a deletion from
+// the store, or a change in the files of processes. The zero value is none.
+type step struct {
+	Name string
+	N    int // the number of the step among those of its name, from 1
+}
+
+func (s step) String() string { return fmt.Sprintf("%s %d", s.Name, s.N) }
+
+// A stepCounter reports the steps of a victim, and kills the victim at one of them.
+type stepCounter struct {
+	stop    step
+	reports *reporter
+
+	mu   sync.Mutex
+	done map[string]int // number of steps by name
+}
+
+// reached reports a step, or dies.
+func (c *stepCounter) reached(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done[name]++
+	here := step{name, c.done[name]}
+	if here == c.stop {
+		die()
+	}
+	c.reports.send(report{Step: here})
+}
+
+// A report tells the parent that the victim has become the engine, that it has reached a
+// step, that a write is stored, or that a write will never be stored.
 type report struct {
 	Engine  bool
+	Step    step
 	Write   int
 	Events  []event.Type // empty for data outside the log
 	Shown   []string     // ids of the events that clients are shown
@@ -48,9 +88,10 @@ type report struct {
 type faultyStore struct {
 	eventlog.Store
 	stop    stop
-	abort   point // the point of the write of an abort at which the process dies
+	on      kindStop
 	tools   *countingTools
 	reports *reporter
+	steps   *stepCounter
 
 	n atomic.Int64 // number of writes so far
 }
@@ -60,7 +101,7 @@ var errRefused = errors.New("the disk is busy: try again")
 func (m *faultyStore) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
 	m.tools.awaitEffects(batch.Events)
 	var end eventlog.End
-	err := m.write(batch.Events, func() (err error) {
+	err := m.write(id, batch.Events, func() (err error) {
 		end, err = m.Store.Append(ctx, id, batch)
 		return err
 	})
@@ -69,14 +110,22 @@ func (m *faultyStore) Append(ctx context.Context, id event.SessionID, batch even
 }
 
 func (m *faultyStore) PutSecrets(ctx context.Context, id event.SessionID, secrets ...eventlog.Secret) error {
-	return m.write(nil, func() error { return m.Store.PutSecrets(ctx, id, secrets...) })
+	return m.write(id, nil, func() error { return m.Store.PutSecrets(ctx, id, secrets...) })
+}
+
+// Delete is two steps, before and after the session is deleted from the store.
+func (m *faultyStore) Delete(ctx context.Context, id event.SessionID) error {
+	m.steps.reached("deleting")
+	err := m.Store.Delete(ctx, id)
+	m.steps.reached("deleted")
+	return err
 }
 
 // write makes one write, or injects the fault.
-func (m *faultyStore) write(events []event.Event, do func() error) error {
+func (m *faultyStore) write(id event.SessionID, events []event.Event, do func() error) error {
 	n := int(m.n.Add(1))
-	aborts := slices.ContainsFunc(events, func(e event.Event) bool { return e.Type == event.Abort })
-	here := func(p point) bool { return m.stop == stop{n, p} || aborts && m.abort == p }
+	concerned := (m.on.Session == "" || m.on.Session == id) && slices.ContainsFunc(events, func(e event.Event) bool { return e.Type == m.on.Kind })
+	here := func(p point) bool { return m.stop == stop{n, p} || concerned && m.on.Point == p }
 	switch {
 	case here(before):
 		die()

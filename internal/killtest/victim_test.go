@@ -18,7 +18,8 @@ type instructions struct {
 	Dir      string   // the data folder
 	Effects  string   // the file in which the tools count their effects
 	Stop     stop     // the point at which the victim dies, if any
-	Abort    point    // the point of the write of an abort at which the victim dies, if any
+	On       kindStop // the kind of events at whose write the victim dies, if any
+	Step     step     // the step at which the victim dies, if any
 	OneByOne bool     // true if parallel calls finish one after the other
 	ReadOnly bool     // true if the data folder is mounted read-only
 	Args     []string // arguments of the program; those of an SDK if nil
@@ -54,11 +55,12 @@ func victim(text string) int {
 	}
 	tools := newCountingTools(o.Effects, o.OneByOne)
 	reports := &reporter{to: json.NewEncoder(os.NewFile(3, "reports"))}
+	steps := &stepCounter{stop: o.Step, done: make(map[string]int), reports: reports}
 	return cli.Process(cli.Options{
-		Version: "test", Tools: tools.tools(), Retries: retries, LookTime: lookTime,
+		Version: "test", Tools: tools.tools(), Retries: retries, LookTime: lookTime, AtStep: steps.reached,
 		Wrap: func(s eventlog.Store) eventlog.Store {
 			reports.send(report{Engine: true})
-			return &faultyStore{Store: s, stop: o.Stop, abort: o.Abort, tools: tools, reports: reports}
+			return &faultyStore{Store: s, stop: o.Stop, on: o.On, tools: tools, reports: reports, steps: steps}
 		},
 	})
 }

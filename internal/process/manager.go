@@ -32,6 +32,8 @@ type Options struct {
 
 	Log *slog.Logger // receives errors that nobody waits for; they are discarded if nil
 
+	AtStep func(step string) // called between the steps that take a start, a removal or a recovery through the file system; for tests
+
 	fault string // point at which a test kills the daemon or the keeper
 }
 

@@ -166,8 +166,12 @@ func signalEach(to []stat, sig unix.Signal, note func(record.Record) bool) {
 	keeper.SignalEach(to, sig, note)
 }
 
-// failHere kills the daemon if a test asked for that at this point.
+// failHere tells a test that a step is done, and kills the daemon if the test asked for
+// that at this point.
 func (m *Manager) failHere(point string) {
+	if m.opts.AtStep != nil {
+		m.opts.AtStep(point)
+	}
 	if m.opts.fault == "daemon@"+point {
 		unix.Kill(os.Getpid(), unix.SIGKILL)
 		select {}
