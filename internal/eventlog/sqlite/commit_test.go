@@ -246,7 +246,7 @@ func TestOpeningAStoreFencesTheOldProcess(t *testing.T) {
 	young := open(t, path)
 	_, err := old.Append(t.Context(), "s", batch(end, "from the old"))
 	if !errors.Is(err, eventlog.ErrFenced) {
-		t.Errorf("append by the old: err = %v, want ErrFenced", err)
+		t.Fatalf("append by the old: err = %v, want ErrFenced", err)
 	}
 	<-old.Closed()
 	if err := old.Err(); !errors.Is(err, eventlog.ErrFenced) {
