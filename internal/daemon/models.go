@@ -28,7 +28,7 @@ type models struct {
 	settings ModelSettings // settings of models for providers that clients bring along
 
 	mu      sync.Mutex
-	clients map[string]*remote.Client // clients by clientKey
+	clients map[string]*remote.Client // clients by appendClientKey
 }
 
 // resolve finds the model of a session: a built-in one, or one of the session's
@@ -73,10 +73,10 @@ func (m *models) client(p provider.Provider, clientName string) (*remote.Client,
 	if err != nil {
 		return nil, err
 	}
-	key := clientKey(p, clientName)
+	key := appendClientKey(make([]byte, 0, 512), p, clientName)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c := m.clients[key]; c != nil {
+	if c := m.clients[string(key)]; c != nil {
 		return c, nil
 	}
 	agent := "abide/" + m.version
@@ -87,21 +87,23 @@ func (m *models) client(p provider.Provider, clientName string) (*remote.Client,
 	if len(m.clients) >= maxClients {
 		clear(m.clients)
 	}
-	m.clients[key] = c
+	m.clients[string(key)] = c
 	return c, nil
 }
 
-// clientKey returns a text of everything that a client is made of. The parts are
+// appendClientKey appends a text of everything that a client is made of. The parts are
 // quoted, so that different clients have different keys.
-func clientKey(p provider.Provider, clientName string) string {
-	var key []byte
-	for _, part := range []string{p.Type, p.WireAPI, p.BaseURL, p.Azure.APIVersion, p.APIKey, p.BearerToken, clientName} {
+func appendClientKey(key []byte, p provider.Provider, clientName string) []byte {
+	for _, part := range [...]string{p.Type, p.WireAPI, p.BaseURL, p.Azure.APIVersion, p.APIKey, p.BearerToken, clientName} {
 		key = strconv.AppendQuote(key, part)
+	}
+	if len(p.Headers) == 0 {
+		return key
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Headers)) {
 		key = strconv.AppendQuote(strconv.AppendQuote(key, name), p.Headers[name])
 	}
-	return string(key)
+	return key
 }
 
 // maxClients is the maximum number of clients that are cached.

@@ -245,6 +245,9 @@ type instructionText struct {
 // because it takes less time than waiting for a look.
 func (s *Session) readInstructions(config event.SessionConfiguredData) (instructionText, error) {
 	h, id := s.host, s.id
+	if config.Workspace == nil {
+		id = "" // the files of this machine, which are there without a look at the index
+	}
 	folders := append([]string{config.WorkingDirectory}, config.InstructionDirs...)
 	read := func(ctx context.Context, from workspace.Files) (found instructionText) {
 		found.text, found.sources, found.err = h.opts.Instructions(ctx, from, folders[0], folders[1:]...)

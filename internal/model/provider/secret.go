@@ -103,7 +103,11 @@ func (k *Keys) Usable(by Set) *Keys {
 // each returns the keys that a function makes of each key and the endpoint of its
 // provider. A key that becomes nil is left out.
 func (k *Keys) each(set Set, change func(key *Secret, endpoint string) *Secret) *Keys {
-	changed := &Keys{Own: change(k.Own, set.Own.Endpoint()), Named: make(map[string]*Secret)}
+	changed := &Keys{Own: change(k.Own, set.Own.Endpoint())}
+	if len(k.Named) == 0 {
+		return changed
+	}
+	changed.Named = make(map[string]*Secret)
 	endpoints := set.endpoints()
 	for name, key := range k.Named {
 		if key = change(key, endpoints[name]); key != nil {
