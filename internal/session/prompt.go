@@ -96,9 +96,9 @@ func (tx *txn) systemPrompt() (string, error) {
 			return tx.State.Prompt.System, nil
 		}
 	}
-	if from := (promptOf{tx.State, tx.State.Setup.Offered, tx.loadedText(), tx.State.Prompt.Context}); changed != nil || tx.s.prompt.lastOf != from {
+	if from := (promptOf{tx.State, tx.State.Setup.Offered, tx.loadedText(), tx.State.Prompt.Context}); len(changed) > 0 || tx.s.prompt.lastOf != from {
 		prompt, err := transcript.System(tx.State.Setup.Config, tx.loadedText(), tx.State.Prompt.Context, changed)
-		if err != nil || changed != nil {
+		if err != nil || len(changed) > 0 {
 			return prompt, err
 		}
 		tx.s.prompt.last, tx.s.prompt.lastOf = prompt, from

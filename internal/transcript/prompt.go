@@ -111,7 +111,7 @@ func custom(c event.SessionConfiguredData) (systemMessage, error) {
 // turn.
 func Transforms(c event.SessionConfiguredData, loaded, context string) (map[string]string, error) {
 	m, err := custom(c)
-	if err != nil {
+	if err != nil || len(m.Sections) == 0 {
 		return nil, err
 	}
 	wanted := make(map[string]string)
