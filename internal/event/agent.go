@@ -20,8 +20,8 @@ var _ = list(
 	Kind{Type: SubagentStarted, body: subagent, Sent: true, Silent: true},
 	Kind{Type: SubagentCompleted, body: subagent, Sent: true, Silent: true},
 	Kind{Type: SubagentFailed, body: subagent, Sent: true, Silent: true},
-	Kind{Type: SubagentSelected, body: body[SubagentSelectedData], Silent: true},
-	Kind{Type: SubagentDeselected, body: empty, Silent: true},
+	Kind{Type: SubagentSelected, body: body[SubagentSelectedData], Silent: true, Inert: true},
+	Kind{Type: SubagentDeselected, body: empty, Silent: true, Inert: true},
 	Kind{Type: CustomAgentsUpdated, body: body[CustomAgentsUpdatedData], Sent: true, Silent: true},
 )
 

@@ -149,6 +149,7 @@ func TestRowsOfTheTableAreConsistent(t *testing.T) {
 			"a keyed kind that closes something is an answer":                  !k.Keyed || !k.Type.Closes() || strings.HasSuffix(string(k.Type), ".completed"),
 			"a kind is keyed exactly if its body is a Requester":               keyed == k.Keyed,
 			"what is only sent has no meaning for a stored log":                !k.Sent || !(k.Hidden || k.Lasting || k.Keyed || k.Shapes),
+			"what is inert is stored, and not needed after an idle session":    !k.Inert || !(k.Sent || k.Lasting),
 			"what is only sent is ephemeral":                                   !k.Sent || k.Ephemeral,
 			"what is hidden is not marked for clients as ephemeral":            !k.Hidden || !k.Ephemeral,
 			"what is hidden from clients is not marked as silent":              !k.Hidden || !k.Silent,
@@ -270,7 +271,8 @@ func TestTheDocumentHasEveryField(t *testing.T) {
 	}
 }
 
-// fieldsOf returns the names of the fields of a kind's body.
+// fieldsOf returns the names of the fields of a kind's body. Every field has a json tag,
+// because its name is stored and never changes.
 func fieldsOf(t *testing.T, kind event.Type) (names []string) {
 	t.Helper()
 	e, err := event.Parse(1, fmt.Appendf(nil, `{"type":%q,"id":"i","timestamp":"2026-11-15T12:00:00.000Z","parentId":null,"data":{}}`, kind))
@@ -282,7 +284,14 @@ func fieldsOf(t *testing.T, kind event.Type) (names []string) {
 		t.Fatal(err)
 	}
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(body)) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+		if !f.IsExported() || f.Anonymous {
+			continue
+		}
+		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name {
+		case "":
+			t.Errorf("%s: the field %s of its body has no name in JSON: give it a json tag", kind, f.Name)
+		case "-":
+		default:
 			names = append(names, name)
 		}
 	}

@@ -18,7 +18,7 @@ var _ = list(
 	Kind{Type: PermissionAsked, body: body[PermissionAskedData], Question: true, Answer: PermissionDone},
 	Kind{Type: PermissionDone, body: body[PermissionDoneData], Lasting: true, Keyed: true},
 	Kind{Type: PermissionsConfigured, body: body[ClientRules], Hidden: true, Lasting: true},
-	Kind{Type: PermissionsChanged, body: body[PermissionsChangedData], Silent: true},
+	Kind{Type: PermissionsChanged, body: body[PermissionsChangedData], Silent: true, Inert: true},
 	Kind{Type: GrantsReset, body: body[GrantsResetData], Hidden: true, Lasting: true},
 )
 

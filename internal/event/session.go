@@ -24,12 +24,12 @@ var _ = list(
 	Kind{Type: SessionNamed, body: body[SessionNamedData], Hidden: true, Lasting: true},
 	Kind{Type: SessionForked, body: body[SessionForkedData], Hidden: true, Lasting: true},
 	Kind{Type: SessionSuspended, body: body[SessionSuspendedData], Hidden: true},
-	Kind{Type: SessionShutdown, body: body[ShutdownData], Silent: true},
+	Kind{Type: SessionShutdown, body: body[ShutdownData], Silent: true, Inert: true},
 	Kind{Type: SessionIdle, body: body[SessionIdleData], Ephemeral: true, Silent: true},
-	Kind{Type: SessionInfo, body: body[SessionInfoData]},
-	Kind{Type: SessionWarning, body: body[SessionWarningData]},
+	Kind{Type: SessionInfo, body: body[SessionInfoData], Inert: true},
+	Kind{Type: SessionWarning, body: body[SessionWarningData], Inert: true},
 	Kind{Type: SessionError, body: body[SessionErrorData]},
-	Kind{Type: ContextChanged, body: body[ContextChangedData], Silent: true},
+	Kind{Type: ContextChanged, body: body[ContextChangedData], Silent: true, Inert: true},
 	Kind{Type: TitleChanged, body: body[TitleChangedData], Sent: true, Silent: true},
 )
 

@@ -6,7 +6,7 @@ const (
 )
 
 var _ = list(
-	Kind{Type: WorkspaceFileChanged, body: body[WorkspaceFileChangedData], Silent: true},
+	Kind{Type: WorkspaceFileChanged, body: body[WorkspaceFileChangedData], Silent: true, Inert: true},
 )
 
 // WorkspaceFileChangedData is the body of session.workspace_file_changed: a client has
