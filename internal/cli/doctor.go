@@ -81,7 +81,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	}
 	loaded := a.examineConfiguration(add)
 	if loaded != nil {
-		examineRules(loaded.Config.Permissions, add)
+		examineRules(loaded.Config.Permissions, daemon.ToolNames(), add)
 	}
 	folder := a.examineFolder(add)
 	examineShell(add)
@@ -117,11 +117,11 @@ func (a *app) examineConfiguration(add note) *config.Loaded {
 	return loaded
 }
 
-// examineRules looks for rules whose names nobody knows. Names that are nearly right, and
-// rules that can never match, are mistakes of the configuration.
-func examineRules(p config.Permissions, add note) {
+// examineRules looks for rules that name neither a kind nor one of the tools. Names that
+// are nearly right, and rules that can never match, are mistakes of the configuration.
+func examineRules(p config.Permissions, tools []string, add note) {
 	for _, rule := range slices.Concat(p.Allow, p.Ask, p.Deny) {
-		if approval.Unknown(rule) {
+		if approval.Unknown(rule, tools...) {
 			add("permissions", doubt, "the rule %q names neither a kind nor a tool of abide: it does nothing unless a client brings a tool of that name", rule)
 		}
 	}

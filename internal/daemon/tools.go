@@ -22,8 +22,10 @@ import (
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/bash"
+	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/tool/files"
 	"github.com/abide-run/abide/internal/tool/guard"
+	"github.com/abide-run/abide/internal/tool/recall"
 	"github.com/abide-run/abide/internal/tool/todo"
 	"github.com/abide-run/abide/internal/turn"
 	"github.com/abide-run/abide/internal/workspace"
@@ -117,6 +119,17 @@ func (t *toolbox) catalog(more turn.Catalog) turn.Catalog {
 	})...)
 	all = append(all, todo.New()...)
 	return append(all, more...)
+}
+
+// ToolNames returns the names of all tools that sessions of an engine can have, without
+// those that clients bring.
+func ToolNames() []string {
+	t := &toolbox{commands: bash.New(bash.Options{})}
+	var names []string
+	for _, v := range append(t.catalog(turn.Catalog{recall.New(nil, nil)}), builtin.New(nil, nil)...) {
+		names = append(names, v.Spec().Name)
+	}
+	return names
 }
 
 // sweepPause is the interval of sweeps.
