@@ -13,10 +13,11 @@ import (
 
 // An Entry describes a key.
 type Entry struct {
-	Key      string `json:"key"` // * stands for a name that the user chooses
-	Type     string `json:"type"`
-	About    string `json:"about"`
-	Variable string `json:"variable,omitempty"` // environment variable that sets the key
+	Key      string   `json:"key"` // * stands for a name that the user chooses
+	Type     string   `json:"type"`
+	About    string   `json:"about"`
+	Variable string   `json:"variable,omitempty"` // environment variable that sets the key
+	Enum     []string `json:"enum,omitempty"`     // the allowed values; nil if others are allowed
 
 	kind reflect.Kind
 }
@@ -39,7 +40,11 @@ func entriesOf(t reflect.Type, prefix, about string) []Entry {
 		var list []Entry
 		for f := range fields(t) {
 			key := strings.TrimPrefix(prefix+"."+f.Tag.Get("toml"), ".")
-			list = append(list, entriesOf(f.Type, key, f.Tag.Get("doc"))...)
+			entries := entriesOf(f.Type, key, f.Tag.Get("doc"))
+			if words := enum(f); words != nil {
+				entries[0].Enum = words // such a field is a text, which is one entry
+			}
+			list = append(list, entries...)
 		}
 		return list
 	}
