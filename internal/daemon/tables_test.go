@@ -13,10 +13,28 @@ func TestEveryRowIsComplete(t *testing.T) {
 		if len(k.Types) == 0 || k.New == nil {
 			t.Errorf("row %d of internal/daemon/wires.go, %q for %q, lacks its Types or New", i+1, k.API, k.Types)
 		}
+		for _, v := range k.Vendors {
+			if !slices.Contains(k.Types, v.Type) {
+				t.Errorf("row %d of internal/daemon/wires.go has the vendor %s of the type %q, which is none of its Types %q", i+1, v.Scheme, v.Type, k.Types)
+			}
+		}
 	}
 	for scheme, k := range stores {
 		if k.Form == "" || k.Open == nil {
 			t.Errorf("the row of %q in internal/daemon/stores.go lacks its Form or Open", scheme)
+		}
+	}
+}
+
+// TestEveryWireCanBeChosen: of two wires for the same type of providers without an API that
+// tells them apart, the second would never be used.
+func TestEveryWireCanBeChosen(t *testing.T) {
+	for i, k := range Wires {
+		for j, other := range Wires[:i] {
+			shared := func(typ string) bool { return slices.Contains(other.Types, typ) }
+			if slices.ContainsFunc(k.Types, shared) && (k.API == "" || other.API == "" || k.API == other.API) {
+				t.Errorf("rows %d and %d of internal/daemon/wires.go, for %q and %q, share a type: give each an API of its own", j+1, i+1, other.Types, k.Types)
+			}
 		}
 	}
 }
