@@ -246,7 +246,7 @@ type MetricsResult struct {
 	SessionStartTime string                 `json:"sessionStartTime"`
 	APIDuration      int64                  `json:"totalApiDurationMs"`
 	UserRequests     int                    `json:"totalUserRequests"`
-	PremiumCost      float64                `json:"totalPremiumRequestCost"` // nobody counts them
+	PremiumCost      float64                `json:"totalPremiumRequestCost"` // always 0, because premium requests exist only in accounts of GitHub
 	CurrentModel     string                 `json:"currentModel,omitempty"`
 	Changes          event.CodeChanges      `json:"codeChanges"`
 	Models           map[string]struct{}    `json:"modelMetrics"` // always empty, because models are not counted one by one

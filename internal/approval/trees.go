@@ -56,7 +56,7 @@ func (d *reading) treesOf(dirs []string) (list []tree) {
 		t.included = includedNames(program, words)
 		for _, name := range folderOperands(program, words) {
 			for _, dir := range dirs {
-				if left--; left < 0 { // they may be any
+				if left--; left < 0 { // too many folders to look at each one: the command may reach every file
 					t.dir = "/"
 					return append(list, t)
 				}

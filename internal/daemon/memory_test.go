@@ -43,8 +43,8 @@ func (p *peer) jobs() api.JobsResult {
 	return list
 }
 
-// Who is only here for a moment does no upkeep; who stays does, and ends it when it
-// leaves.
+// TestUpkeepStartsAndStopsWithTheEngine: an engine that is there for a moment runs no jobs
+// of memory. An engine that stays runs them, and stops them when it is closed.
 func TestUpkeepStartsAndStopsWithTheEngine(t *testing.T) {
 	dir := t.TempDir()
 	visitor := openRemembering(t, dir, true)

@@ -31,7 +31,7 @@ func (s *Session) contain(p any, batch []*intent) {
 	for _, in := range batch {
 		in.giveUp(err)
 	}
-	if _, again := s.host.broken.LoadOrStore(s.id, true); again { // nobody has asked for more
+	if _, again := s.host.broken.LoadOrStore(s.id, true); again { // the session was ended after an earlier panic, and nobody has used it since
 		return
 	}
 	s.host.spawn(func() { s.endBroken(err) })
@@ -87,7 +87,7 @@ func (s *Session) spawn(f func()) bool {
 // giveUp finishes an intent that may be finished already.
 func (in *intent) giveUp(err error) {
 	select {
-	case in.done <- err: // nobody may wait; then this is not ready
+	case in.done <- err: // not ready if nobody waits, or if the intent is finished already
 	default:
 	}
 }

@@ -219,7 +219,7 @@ func (c Catalog) permission(s *State, call *Call) (*approval.Request, error) {
 		return ask, err
 	}
 	if t := c.find(call.Request.Name); t != nil {
-		return t.Permission(context.Background(), c.toolCall(s, call)) // it looks at nothing that it could wait for
+		return t.Permission(context.Background(), c.toolCall(s, call)) // a call of a tool with Spec.Looks does not come here, so that nothing is waited for
 	}
 	return nil, nil
 }

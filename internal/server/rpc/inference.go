@@ -238,7 +238,7 @@ func (c *conn) responseStart(_ context.Context, p api.ResponseStartParams) (api.
 	select {
 	case r.head <- p:
 		return api.AcceptedResult{Accepted: true}, nil
-	default: // there was one
+	default: // the client has sent the start of this response before
 		return api.AcceptedResult{}, nil
 	}
 }

@@ -76,8 +76,9 @@ func (c *conn) resume(ctx context.Context, p api.OpenParams) (any, error) {
 	return answer, err
 }
 
-// How long a client that comes back waits for the tools of the one it was: the
-// end of a cut connection may be noticed after its successor is there.
+// These are the time that a client waits for its tools when it connects again, and the pause
+// between two attempts. Its tools belong to its old connection until the server notices
+// that the old connection was cut.
 const (
 	clashPatience = time.Second
 	clashPause    = 20 * time.Millisecond

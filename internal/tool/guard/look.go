@@ -56,7 +56,7 @@ func (g *Guard) read(ctx context.Context, id event.SessionID) (w *watch, err err
 	}
 	g.mu.Lock()
 	w.base = g.cached[id]
-	delete(g.cached, id) // what a look that fails leaves of it is not used
+	delete(g.cached, id) // the look changes the baseline; if the look fails, the next one reads the stored baseline
 	g.mu.Unlock()
 	if w.base == nil {
 		if w.base, err = w.files.baseline(); err != nil {

@@ -112,7 +112,8 @@ func TestManyRequestsAtOnce(t *testing.T) {
 	}
 }
 
-// What is beside the service is behind the same door.
+// TestALargeFileIsNotSentWithoutTheToken: the handler that sends large files is not part of
+// the service of package workspacepb, and requires the same token.
 func TestALargeFileIsNotSentWithoutTheToken(t *testing.T) {
 	r := &remoteWorkspace{wire: newBreaker(unixSocket(t)), dir: t.TempDir(), token: "a secret"}
 	r.serve(t)

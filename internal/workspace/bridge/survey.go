@@ -75,7 +75,7 @@ func (c remoteFiles) Survey(ctx context.Context, r workspace.SurveyRequest) (wor
 		all.Targets = append(all.Targets, workspace.SurveyTarget{Target: target, Reason: string(t.GetReason())})
 	}
 	rest := missing(all, r.Known)
-	for before := len(rest) + 1; len(rest) > 0 && len(rest) < before; { // what a confined workspace leaves out never comes
+	for before := len(rest) + 1; len(rest) > 0 && len(rest) < before; { // it ends when an answer brings nothing new: a confined workspace leaves out files for good
 		before = len(rest)
 		if _, err := c.survey(ctx, workspace.SurveyRequest{Known: rest, Only: true}, &all, &size); err != nil {
 			return workspace.Survey{}, err
