@@ -29,11 +29,16 @@ func eachFolder(t *testing.T, test func(t *testing.T, name, archive string)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(archives) < len(scenarios) {
-		t.Errorf("there are %d archives for %d scenarios", len(archives), len(scenarios))
+	for name := range scenarios {
+		if !slices.Contains(archives, filepath.Join("testdata", name+".tar.gz")) {
+			t.Errorf("the scenario %s has no folder in testdata: write it with -run TestWriteFolders -write BINARY -scenario %s", name, name)
+		}
 	}
 	for _, archive := range archives {
 		name := strings.TrimSuffix(filepath.Base(archive), ".tar.gz")
+		if scenarios[name] == nil {
+			t.Errorf("%s has no scenario in write_test.go: add the one that has written it", archive)
+		}
 		t.Run(name, func(t *testing.T) { test(t, name, archive) })
 	}
 }
