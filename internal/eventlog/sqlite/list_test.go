@@ -124,15 +124,7 @@ func TestABrokenPageOfTheOrderCostsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, ids := big(t, 30)
-			page := rootPage(t, path, "sessions_recent")
-			all, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			harm(all[(page-1)*pageSize : page*pageSize])
-			if err := os.WriteFile(path, all, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			overwriteRoot(t, path, "sessions_recent", harm)
 			s := open(t, path)
 			check := func(want int) {
 				t.Helper()
@@ -162,6 +154,20 @@ func TestABrokenPageOfTheOrderCostsNothing(t *testing.T) {
 			s = openAgain(t, s)
 			check(len(ids))
 		})
+	}
+}
+
+// overwriteRoot changes the first page of an index.
+func overwriteRoot(t *testing.T, path, index string, harm func(page []byte)) {
+	t.Helper()
+	page := rootPage(t, path, index)
+	all, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	harm(all[(page-1)*pageSize : page*pageSize])
+	if err := os.WriteFile(path, all, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 )
 
 // applicationID marks the file as a store of abide: "abid" in ASCII.
@@ -18,9 +19,56 @@ var migrations embed.FS
 // newer one.
 const schemaVersion = 5
 
-// migrate brings the schema to the current version by running the numbered files that the
-// store lacks, all of them or none. It refuses a store of a newer abide.
-func migrate(ctx context.Context, conn *sql.Conn, path string) error {
+// migrate brings the schema to the current version. It refuses a store of a newer abide. A
+// damaged page costs the sessions on it at most: a store that has one is migrated around it,
+// because otherwise nobody could open it any more.
+func migrate(ctx context.Context, conn *sql.Conn, path string) (err error) {
+	for way := straight; way <= pastRows; way++ {
+		if err = migrateBy(ctx, conn, path, way); !corrupt(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// The ways to migrate a store. The next one is taken if a damaged page is in the way, which
+// ends the transaction.
+const (
+	straight  = iota
+	pastOrder // a page of the order of version 3 may be damaged
+	pastRows  // a page of the table of sessions may be damaged, too
+)
+
+// textBy returns what is run of a migration.
+func textBy(way int, name, text string) string {
+	switch {
+	case way == pastOrder && name == "005_recent.sql":
+		return removeModified + text
+	case way == pastRows && name == "005_recent.sql":
+		return removeModified + computeRecent
+	case way == pastRows && name == "003_listing.sql":
+		return ""
+	}
+	return text
+}
+
+// removeModified removes the order of version 3. SQLite cannot remove an index with a damaged
+// page, so the entry of the schema is removed; the pages stay unused until the file is
+// vacuumed.
+const removeModified = `PRAGMA writable_schema = ON;
+	DELETE FROM sqlite_schema WHERE name = 'sessions_modified';
+	PRAGMA writable_schema = RESET;`
+
+// computeRecent adds the column of migration 5 to a table with a damaged page, without
+// reading or writing a row: its values are computed. There is no index, because making it
+// would read all rows; a listing, which would do so, too, is salvaged.
+const computeRecent = `PRAGMA writable_schema = ON;
+	UPDATE sqlite_schema SET sql = substr(sql, 1, length(sql) - length(') STRICT')) || ', recent INTEGER NOT NULL AS (modified >> 20)) STRICT'
+		WHERE type = 'table' AND name = 'sessions';
+	PRAGMA writable_schema = RESET;`
+
+// migrateBy runs the numbered files that the store lacks, all of them or none.
+func migrateBy(ctx context.Context, conn *sql.Conn, path string, way int) error {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
 		return err
@@ -39,7 +87,7 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, string(text)); err != nil {
+		if _, err := tx.ExecContext(ctx, textBy(way, filepath.Base(name), string(text))); err != nil {
 			return explain(path, fmt.Errorf("%s: %w", name, err))
 		}
 	}

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -47,6 +48,66 @@ func TestAnOlderStoreIsListedInItsOrder(t *testing.T) {
 			t.Errorf("version %d: sessions are listed as %q", version, got)
 		}
 		checkRecent(t, s)
+	}
+}
+
+// A damaged page costs the sessions on it at most: all others can be used in the next version.
+func TestAnOlderStoreWithABrokenPageIsMigrated(t *testing.T) {
+	const toVersion1 = toVersion3 + "DROP INDEX sessions_modified; DROP TABLE jobs; PRAGMA user_version = 1"
+	breakOrder := func(t *testing.T, path string) {
+		overwriteRoot(t, path, "sessions_modified", func(page []byte) { copy(page, bytes.Repeat([]byte{0xff}, 16)) })
+	}
+	breakRows := func(t *testing.T, path string) { overwritePage(t, path, "name of session-0030", tableLeaf) }
+	for name, c := range map[string]struct {
+		older string
+		harm  func(t *testing.T, path string)
+		whole bool // all rows can be read
+	}{
+		"order":             {toVersion3 + "PRAGMA user_version = 3", breakOrder, true},
+		"rows":              {toVersion3 + "PRAGMA user_version = 3", breakRows, false},
+		"order and rows":    {toVersion3 + "PRAGMA user_version = 4", func(t *testing.T, path string) { breakOrder(t, path); breakRows(t, path) }, false},
+		"rows of version 1": {toVersion1, breakRows, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, ids := big(t, 60)
+			tamper(t, path, c.older)
+			c.harm(t, path)
+			for range 2 {
+				s := open(t, path)
+				checkListed(t, s, eventlog.Query{}, ids, c.whole)
+				checkListed(t, s, eventlog.Query{IDPrefix: string(ids[0]), ModifiedSince: time.Now().Add(-time.Hour)}, ids[:1], true)
+				plan := explainPlan(t, s, selectSessions+inOrder)
+				if indexed := strings.Contains(plan, "USING INDEX sessions_recent"); indexed != c.whole {
+					t.Errorf("the plan of a listing is\n%s", plan)
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// checkListed checks that a query lists sessions, and that some which are not on a broken page
+// go on.
+func checkListed(t *testing.T, s *Store, q eventlog.Query, ids []event.SessionID, all bool) {
+	t.Helper()
+	var damaged, whole int
+	for session, err := range s.Sessions(t.Context(), q) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if session.Damage != nil {
+			damaged++
+			continue
+		}
+		if whole++; whole > 5 {
+			continue
+		}
+		add(t, s, session.ID, session.End, "goes on")
+	}
+	if damaged > 20 || all != (damaged == 0) || damaged+whole != len(ids) {
+		t.Errorf("%+v: %d sessions are damaged and %d are whole, of %d", q, damaged, whole, len(ids))
 	}
 }
 
