@@ -62,7 +62,7 @@ type Options struct {
 	// LookTime is how long a transaction waits for a look at files; 5 ms if zero.
 	LookTime time.Duration
 	// OnDisk reports whether a folder of this machine and those above it are on its own
-	// disks, so that reading there never waits for a network. No folder is if it is nil.
+	// disks, so that reading there rarely waits for a network. No folder is if it is nil.
 	OnDisk func(dir string) bool
 	// MaxQueue is how many inputs can wait while a turn runs; 20 if zero.
 	MaxQueue int

@@ -16,10 +16,10 @@ import (
 type looking struct {
 	now  map[string]*look // readings that are under way, by subject
 	seen map[string]*look // finished readings that are not used yet, by subject
-	near []string         // folders of which it is known that reading there never waits for a network
+	near []string         // folders that were on disks of this machine when they were read last
 }
 
-// isNear reports whether it is known of folders that reading there waits for no network.
+// isNear reports whether folders were on disks of this machine when they were read last.
 func (l *looking) isNear(folders []string) bool {
 	return l.near != nil && slices.Equal(l.near, folders)
 }
@@ -38,6 +38,10 @@ var errLooking = errors.New("something is being looked at")
 // lookTime is how long a transaction waits for a look by default. Files of this machine are read in
 // less, and need no second transaction; everything else is waited for beside the session.
 const lookTime = 5 * time.Millisecond
+
+// nearTime is how long a transaction waits for a look at folders on disks of this machine. If
+// it takes longer, a network may have come in between.
+const nearTime = 100 * time.Millisecond
 
 func (l *looking) busy() bool { return len(l.now) > 0 }
 
@@ -65,6 +69,11 @@ func (l *looking) take(subject string, of any) (*look, bool) {
 // but of, and may use neither the session nor its state. Its context ends when nobody needs
 // it any more: then what it returns is not used.
 func lookAt[T any](s *Session, subject string, of any, do func(context.Context) T) (found T, err error) {
+	return lookFor(s, s.host.opts.LookTime, subject, of, do)
+}
+
+// lookFor is lookAt with the time that a moment takes.
+func lookFor[T any](s *Session, moment time.Duration, subject string, of any, do func(context.Context) T) (found T, err error) {
 	if l, ok := s.looking.take(subject, of); ok {
 		return l.found.(T), nil
 	}
@@ -91,7 +100,7 @@ func lookAt[T any](s *Session, subject string, of any, do func(context.Context) 
 		cancel()
 		return found, ErrClosed
 	}
-	timer := time.NewTimer(s.host.opts.LookTime)
+	timer := time.NewTimer(moment)
 	defer timer.Stop()
 	select {
 	case found = <-soon:

@@ -169,9 +169,9 @@ func TestAProjectThatCannotBeReadStopsNothing(t *testing.T) {
 	})
 }
 
-// Instructions on disks of this machine are read at once, after the first time. On others
-// each reading is a look, whose time is limited.
-func TestInstructionsOnThisMachineAreReadAtOnce(t *testing.T) {
+// Instructions on disks of this machine are read without a limit, after the first time. On
+// others the time of each reading is limited.
+func TestInstructionsOnThisMachineAreReadWithoutALimit(t *testing.T) {
 	for name, onDisk := range map[string]bool{"disk": true, "network": false} {
 		t.Run(name, func(t *testing.T) {
 			b := sessiontest.New(t, offline.Model{})
@@ -201,6 +201,42 @@ func TestInstructionsOnThisMachineAreReadAtOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A folder on a disk of this machine need not stay one: a link in it may lead to a network, or
+// one may be mounted there. The session can be used while that does not answer.
+func TestInstructionsThatAreNoLongerOnThisMachineStopNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := sessiontest.New(t, offline.Model{})
+		read, goOn := 0, make(chan struct{})
+		b.Options.Instructions = func(context.Context, workspace.Projects, string, ...string) (string, []event.InstructionSource, error) {
+			if read++; read == 3 {
+				<-goOn
+			}
+			return fmt.Sprintf("Text %d.", read), nil, nil
+		}
+		asked := 0
+		b.Options.OnDisk = func(string) bool { asked++; return true }
+		b.Restart()
+		b.Create("s", &session.Client{})
+		runTurn(b, "s", "hello")
+		runTurn(b, "s", "hello")
+		if asked != 1 {
+			t.Errorf("the folder was looked at %d times before it was slow", asked)
+		}
+		b.Send("s", event.InputAcceptedData{Prompt: "hello"})
+		synctest.Wait()
+		if err := b.Host.Abort(t.Context(), "s", ""); err != nil {
+			t.Error(err)
+		}
+		close(goOn)
+		synctest.Wait()
+		runTurn(b, "s", "hello")
+		if asked != 2 {
+			t.Errorf("the folder was looked at %d times after it was slow", asked)
+		}
+		b.Host.Close()
+	})
 }
 
 // What a rewind would do to files is found out beside the session, and only for as long

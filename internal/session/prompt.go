@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 
@@ -241,8 +242,8 @@ type instructionText struct {
 }
 
 // readInstructions reads the instructions for a session. They are read before every turn:
-// once their folders are known to be on disks of this machine, that is done at once,
-// because it takes less time than waiting for a look.
+// while their folders are on disks of this machine, that takes no second transaction on a
+// busy machine, and no limit of its own.
 func (s *Session) readInstructions(config event.SessionConfiguredData) (instructionText, error) {
 	h, id := s.host, s.id
 	if config.Workspace == nil {
@@ -254,11 +255,17 @@ func (s *Session) readInstructions(config event.SessionConfiguredData) (instruct
 		return found
 	}
 	if s.looking.isNear(folders) {
-		files, err := h.Work.Files(id)
-		if err != nil {
-			return instructionText{err: &noWorkspace{err}}, nil
+		found, err := lookFor(s, nearTime, "instructions", folders, func(ctx context.Context) instructionText {
+			files, err := h.Work.Files(id)
+			if err != nil {
+				return instructionText{err: &noWorkspace{err}}
+			}
+			return read(ctx, files)
+		})
+		if errors.Is(err, errLooking) {
+			s.looking.near = nil
 		}
-		return read(h.ctx, files), context.Cause(h.ctx)
+		return found, err
 	}
 	found, err := lookAt(s, "instructions", folders, func(ctx context.Context) (found instructionText) {
 		err := h.withFiles(ctx, id, func(ctx context.Context, from workspace.Files) error {
