@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
@@ -117,6 +118,7 @@ func TestInstructionsAreReadAnewAfterACompactionInATurn(t *testing.T) {
 		defer func() { text = "Be thorough." }()
 		return text, nil, nil
 	}
+	s.Options.LookTime = time.Minute // a compaction goes on without what it has not found by then
 	s.Fixture.Restart()
 	s.attach(session.Spec{Config: event.SessionConfiguredData{Compaction: event.CompactionRules{RequestThreshold: num(4000), Retained: num(0)}}}, &session.Client{})
 	s.say("first")
