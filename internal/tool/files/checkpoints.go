@@ -20,7 +20,7 @@ type Checkpoints struct {
 	files workspace.Files
 }
 
-// NewCheckpoints returns the checkpoints in a folder, which need not exist, of a session
+// NewCheckpoints returns the checkpoints in a folder, below one that exists, of a session
 // whose workspace has these files.
 func NewCheckpoints(folder string, files workspace.Files) *Checkpoints {
 	return &Checkpoints{checkpoint.NewStore(folder), files}

@@ -26,7 +26,7 @@ import (
 // several on the same folder.
 type Store struct{ folder string }
 
-// NewStore returns the store in a folder, which need not exist.
+// NewStore returns the store in a folder. It need not exist, but the folder above it must.
 func NewStore(folder string) *Store { return &Store{folder: folder} }
 
 // A Record describes one write.
@@ -70,21 +70,22 @@ func (c *Store) store(data []byte) error {
 	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(data)) {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	above := filepath.Dir(path)
+	if err := makeFolders(c.folder, filepath.Dir(above), above); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "*.tmp")
+	f, err := os.CreateTemp(above, "*.tmp")
 	if err != nil {
 		return err
 	}
 	if err := writeSynced(f, data); err != nil {
 		return err
 	}
-	return errors.Join(os.Rename(f.Name(), path), syncFolder(filepath.Dir(path)))
+	return errors.Join(os.Rename(f.Name(), path), syncFolder(above))
 }
 
 func (c *Store) append(line []byte) error {
-	if err := os.MkdirAll(c.folder, 0o700); err != nil {
+	if err := makeFolders(c.folder); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(c.recordsFile(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -92,6 +93,18 @@ func (c *Store) append(line []byte) error {
 		return err
 	}
 	return errors.Join(writeSynced(f, line), syncFolder(c.folder))
+}
+
+// makeFolders makes folders, the upper ones first. The folder of the session above them is not
+// made: if it is missing, the session was deleted while the call was under way, and nobody
+// would remove what is written now.
+func makeFolders(folders ...string) error {
+	for _, dir := range folders {
+		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeSynced writes to a file and closes it.
