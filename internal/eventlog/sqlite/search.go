@@ -99,8 +99,8 @@ func (x *searchIndex) isQuiet() bool {
 	return true
 }
 
-// fillInBackground takes in what has changed, in small parts with pauses. Its errors are
-// of no consequence: the next search meets them again.
+// fillInBackground takes in what has changed, in small parts with pauses. After an error the
+// next search opens the index again, and finds out what it lacks.
 func (x *searchIndex) fillInBackground() {
 	if !x.isQuiet() {
 		return
@@ -112,6 +112,9 @@ func (x *searchIndex) fillInBackground() {
 		err := x.open(context.Background())
 		if err == nil {
 			err = x.fillPart()
+		}
+		if err != nil {
+			x.disconnect()
 		}
 		left := len(x.stale)
 		x.mu.Unlock()

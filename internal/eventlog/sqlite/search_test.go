@@ -266,3 +266,20 @@ func TestTheIndexIsFilledBesideAppends(t *testing.T) {
 		t.Errorf("the index has %d messages, want 2", n)
 	}
 }
+
+// TestWhatCouldNotBeTakenInIsNotForgotten makes the index unable to take in a change once, as
+// a disk that fails for a moment does.
+func TestWhatCouldNotBeTakenInIsNotForgotten(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+	s.search.delay = time.Hour // the timer does not fire while the test runs
+	finds(t, s, "apple")
+	speak(t, s, "s", "apple")
+	if err := s.search.exec("ALTER TABLE indexed RENAME TO away"); err != nil {
+		t.Fatal(err)
+	}
+	s.search.touched.timer.Stop()
+	s.search.touched.last = time.Time{}
+	s.search.fillInBackground()
+	tamper(t, s.path+"-search", "ALTER TABLE away RENAME TO indexed")
+	finds(t, s, "apple", "s")
+}
