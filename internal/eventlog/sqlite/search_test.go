@@ -255,6 +255,12 @@ func TestTheIndexIsFilledBesideAppends(t *testing.T) {
 		t.Error("the index is made while the store is busy")
 	}
 	touched.last = touched.last.Add(-time.Hour)
+	speak(t, s, "s", "pear")
+	fill()
+	if _, err := os.Stat(s.path + "-search"); err == nil {
+		t.Error("the index is made although the store is busy again")
+	}
+	touched.last = touched.last.Add(-time.Hour)
 	fill()
 	if n := indexed(t, s.path, "apple"); n != 1 {
 		t.Errorf("the index has %d messages, want 1", n)
