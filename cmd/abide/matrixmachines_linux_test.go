@@ -223,7 +223,7 @@ func (m *matrix) start(dies string, env ...string) (*matrixEngine, error) {
 	m.t.Cleanup(func() {
 		_ = p.Process.Kill()
 		<-e.dead
-		if m.t.Failed() && p.stderr.Len() > 0 {
+		if m.t.Failed() && p.stderr.String() != "" {
 			m.t.Logf("an engine said: %s", p.stderr)
 		}
 	})

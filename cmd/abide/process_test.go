@@ -30,7 +30,26 @@ type program struct {
 	*exec.Cmd
 	t      *testing.T
 	out    *bufio.Reader
-	stderr *strings.Builder
+	stderr *heard
+}
+
+// heard is what a program has said so far. A test that fails may read it while the program
+// still speaks.
+type heard struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (h *heard) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text.Write(p)
+}
+
+func (h *heard) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text.String()
 }
 
 // command prepares a run of the program; dir has the data folder and is the
@@ -38,7 +57,7 @@ type program struct {
 func command(t *testing.T, dir string, args ...string) *program {
 	t.Helper()
 	dropIgnoredSignals()
-	p := &program{Cmd: exec.CommandContext(t.Context(), "abide", args...), t: t, stderr: new(strings.Builder)}
+	p := &program{Cmd: exec.CommandContext(t.Context(), "abide", args...), t: t, stderr: new(heard)}
 	p.Dir = dir
 	p.Env = append(os.Environ(), "ABIDE_HOME="+filepath.Join(dir, "home"), "OPENAI_API_KEY=", "OPENAI_BASE_URL=", "ABIDE_TOKEN=", "GORACE="+noRaceSleep)
 	p.Stderr = p.stderr

@@ -85,7 +85,7 @@ func TestAClientOfAnSDKDoesNotGoOnWithUnfinishedWork(t *testing.T) {
 	must(t, err)
 	p.begin()
 	must(t, in.Close())
-	if _, code := p.ends(); code != 0 || p.stderr.Len() > 0 || model.requests("first") != 1 {
+	if _, code := p.ends(); code != 0 || p.stderr.String() != "" || model.requests("first") != 1 {
 		t.Errorf("exit code %d, stderr %q, %d requests", code, p.stderr, model.requests("first"))
 	}
 }
