@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -310,8 +311,22 @@ func (t *toolbox) forget(ctx context.Context, id event.SessionID) error {
 	t.workspaces.forget(id)
 	t.folders.Lock() // whoever has found the session in the store has made its folder
 	defer t.folders.Unlock()
-	if err := os.RemoveAll(t.folder.Session(string(id))); err != nil {
+	if err := removeFolder(t.folder.Session(string(id))); err != nil {
 		return fmt.Errorf("remove the folder of the session: %w", err)
 	}
 	return nil
+}
+
+// maxRemovals is how often the removal of a folder is tried to which others write.
+const maxRemovals = 1000
+
+// removeFolder removes a folder, although what is under way may still write a few files to
+// it: a file that comes when the others are gone makes the removal fail.
+func removeFolder(dir string) (err error) {
+	for range maxRemovals {
+		if err = os.RemoveAll(dir); !errors.Is(err, fs.ErrExist) { // the folder is not empty
+			break
+		}
+	}
+	return err
 }

@@ -3,6 +3,9 @@ package daemon
 import (
 	"errors"
 	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/abide-run/abide/internal/daemon/folder"
@@ -42,5 +45,28 @@ func TestASessionThatIsNotStoredGetsNoFolder(t *testing.T) {
 	}
 	if _, err := os.Stat(f.Session("gone")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder of a session that is not stored: %v", err)
+	}
+}
+
+// What is under way in a session when the session is deleted may write to its folder while
+// the folder is removed.
+func TestAFolderIsRemovedWhileOthersWriteToIt(t *testing.T) {
+	for range 20 {
+		dir := t.TempDir()
+		var writer sync.WaitGroup
+		writer.Go(func() {
+			for i := range 100 {
+				below := filepath.Join(dir, "protected")
+				_ = os.Mkdir(below, 0o700) // fails if it is there, or if the folder is gone
+				_ = os.WriteFile(filepath.Join(below, strconv.Itoa(i)), nil, 0o600)
+			}
+		})
+		if err := removeFolder(dir); err != nil {
+			t.Error(err)
+		}
+		writer.Wait()
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the folder is there: %v", err)
+		}
 	}
 }
