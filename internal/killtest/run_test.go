@@ -125,6 +125,9 @@ func (r *run) runUntilStop(s stop) (reached bool, err error) {
 	}
 	<-watched
 	r.audit()
+	if !reached && r.instructions.Step != (step{}) {
+		return false, fmt.Errorf("there is no such step; the victim said: %s", p.stderrText())
+	}
 	return reached, p.wasKilled()
 }
 
