@@ -266,7 +266,7 @@ func (e *matrixEngine) killed(err error) bool {
 	if e.client != nil {
 		select {
 		case <-e.client.Done():
-		case <-time.After(100 * time.Millisecond): // the error has another reason
+		case <-time.After(10 * time.Second): // the error has another reason
 			return false
 		}
 	}

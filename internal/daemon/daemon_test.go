@@ -79,7 +79,7 @@ func (p *peer) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 
 func (p *peer) must(method string, params, result any) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := p.Call(ctx, method, params, result); err != nil {
 		p.t.Fatal(err)
@@ -89,7 +89,7 @@ func (p *peer) must(method string, params, result any) {
 // await waits for the nth event of a kind.
 func (p *peer) await(kind event.Type, nth int) event.Event {
 	p.t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		n := 0
 		p.mu.Lock()

@@ -24,7 +24,7 @@ import (
 )
 
 // patience bounds the time that a test waits.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // A testDaemon is a daemon whose sessions run real commands in a folder that the test
 // can see.

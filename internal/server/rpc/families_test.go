@@ -644,7 +644,7 @@ func TestReadingTheEventLogWaits(t *testing.T) {
 func (p *peer) asks(t *testing.T) bool {
 	t.Helper()
 	p.must(api.SessionSend, object{"sessionId": "s", "prompt": "Use act with value 'x', then reply with the result"}, nil)
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		select {
 		case e := <-p.events:

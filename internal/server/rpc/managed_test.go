@@ -24,7 +24,7 @@ func (p *peer) fate() string {
 			break
 		}
 	}
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		select {
 		case e := <-p.events:

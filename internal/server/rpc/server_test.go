@@ -151,7 +151,7 @@ func (p *peer) handle(_ context.Context, req *jsonrpc.Request) (any, error) {
 
 func (p *peer) must(method string, params, result any) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var raw json.RawMessage
 	err := p.Call(ctx, method, params, &raw)
@@ -179,7 +179,7 @@ func (p *peer) refused(method string, params any) *jsonrpc.Error {
 
 func (p *peer) await(kind event.Type) event.Event {
 	p.t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		select {
 		case e := <-p.events:
