@@ -624,7 +624,7 @@ func TestReadingTheEventLogWaits(t *testing.T) {
 		other.must(api.NameSet, object{"sessionId": "s", "name": strings.Repeat("x", i+1)}, nil)
 		select {
 		case err := <-done:
-			if err != nil || !slices.Equal(kinds(t, got.Events), []event.Type{event.TitleChanged}) {
+			if err != nil || !slices.Equal(slices.Compact(kinds(t, got.Events)), []event.Type{event.TitleChanged}) { // one or more names
 				t.Fatalf("%v, %v", kinds(t, got.Events), err)
 			}
 		case <-time.After(time.Millisecond):
