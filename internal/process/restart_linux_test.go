@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/abide-run/abide/internal/process/identity"
 )
@@ -155,7 +156,7 @@ func TestFollowingGoesOnAfterARestart(t *testing.T) {
 
 // A machine that shuts down sends TERM to every process.
 func TestAKeeperThatIsAskedToEndStopsItsCommand(t *testing.T) {
-	m := open(t, t.TempDir(), Options{})
+	m := open(t, t.TempDir(), Options{Grace: time.Minute}) // a shell needs time to run its trap
 	id := start(t, m, spec("k", "trap 'echo bye; exit 9' TERM; echo ready; sleep 1000 & wait")).ID
 	awaitOutput(t, m, id, "ready")
 	info, _ := m.Get(me, id)
