@@ -126,7 +126,7 @@ func checkSignals(t *testing.T, info Info) {
 
 func TestOnlyACommandThatStopEndedIsKilled(t *testing.T) {
 	m := open(t, t.TempDir(), Options{Grace: time.Minute}) // a shell needs time to run its trap
-	id := start(t, m, spec("polite", "trap 'exit 7' TERM; echo ready; sleep 1000 & wait")).ID
+	id := start(t, m, spec("polite", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done")).ID
 	awaitOutput(t, m, id, "ready")
 	info, err := m.Stop(t.Context(), me, id)
 	if err != nil || info.State != Killed || info.Exit.Code != 7 || info.Exit.Signal != "" || info.Reason != "stopped" {

@@ -157,7 +157,7 @@ func TestFollowingGoesOnAfterARestart(t *testing.T) {
 // A machine that shuts down sends TERM to every process.
 func TestAKeeperThatIsAskedToEndStopsItsCommand(t *testing.T) {
 	m := open(t, t.TempDir(), Options{Grace: time.Minute}) // a shell needs time to run its trap
-	id := start(t, m, spec("k", "trap 'echo bye; exit 9' TERM; echo ready; sleep 1000 & wait")).ID
+	id := start(t, m, spec("k", "exec 2>/dev/null; trap 'echo bye; exit 9' TERM; echo ready; while :; do sleep 0.05; done")).ID
 	awaitOutput(t, m, id, "ready")
 	info, _ := m.Get(me, id)
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM} {
