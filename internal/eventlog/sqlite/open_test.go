@@ -249,3 +249,21 @@ func TestAnotherWriterIsWaitedForThenNamed(t *testing.T) {
 	}
 	add(t, s, "a", eventlog.End{}, "nothing is lost by that")
 }
+
+// Opening a store writes one page, which says that this process has it now: every page
+// more is waited for at each start.
+func TestOpeningWritesOnePage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "abide.db")
+	if err := open(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path)
+	info, err := os.Stat(path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const head, frame = 32, 24 + pageSize
+	if pages := (info.Size() - head) / frame; pages != 1 {
+		t.Errorf("opening wrote %d pages", pages)
+	}
+}

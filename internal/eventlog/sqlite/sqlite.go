@@ -218,10 +218,17 @@ func canShrink(ctx context.Context, conn *sql.Conn) (bool, error) {
 const pageSize = 8192
 
 // useWAL makes a new file use a write-ahead log, and checks that an old one does. The
-// page size, and that the file can be made smaller, have to be set before that.
+// page size, and that the file can be made smaller, have to be set before that, and only
+// once: setting them again would write to the file.
 func useWAL(ctx context.Context, conn *sql.Conn, path string) error {
-	if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA page_size = %d; PRAGMA auto_vacuum = INCREMENTAL", pageSize)); err != nil {
+	var pages int
+	if err := conn.QueryRowContext(ctx, "PRAGMA page_count").Scan(&pages); err != nil {
 		return explain(path, err)
+	}
+	if pages == 0 {
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA page_size = %d; PRAGMA auto_vacuum = INCREMENTAL", pageSize)); err != nil {
+			return explain(path, err)
+		}
 	}
 	var mode string
 	if err := conn.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
