@@ -3,6 +3,8 @@ package approval
 import (
 	"slices"
 	"strings"
+
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // onlyEdits reports whether sed, with these arguments, prints and changes the files that
@@ -115,6 +117,10 @@ func cutReplacement(script string) (rest string, ok bool) {
 // which the delimiter may stand for itself is not understood.
 func cutPart(script string, delimiter byte) (rest string, ok bool) {
 	part, rest, ok := strings.Cut(script, string(delimiter))
-	return rest, ok && !strings.HasSuffix(part, `\`) && strings.Count(part, "[") == strings.Count(part, "]") &&
-		!strings.Contains(part, "[]") && !strings.Contains(part, "[^]") && !strings.Contains(part, "[.") && !strings.Contains(part, "[=")
+	return rest, ok && closed.MatchString(part) && !strings.Contains(part, "[]") && !strings.Contains(part, "[^]")
 }
+
+// closed matches a text at whose end neither a backslash nor a class is open, in which some
+// versions of sed take the delimiter for itself. What is in a class may be the name of
+// another one, and no other bracket.
+var closed = lazyregexp.New(`^([^\\\[]|\\.|\[([^\\\[\]]|\\[^\[\]]|\[:[a-z]+:\])+\])*$`)
