@@ -97,7 +97,8 @@ var readers = map[string]reader{
 	"whoami": {why: "prints the user", any: true},
 }
 
-// builtins are the rows that the shell itself runs, without looking for a program.
+// builtins are the rows that the shell itself runs, without looking for a program, if no
+// program stands in front of them.
 var builtins = []string{":", "[", "command", "echo", "exit", "false", "printf", "pwd", "test", "true", "type"}
 
 // diffOptions are the options of git for commits and differences that neither write nor
@@ -149,13 +150,14 @@ var gitReaders = map[string]reader{
 
 // ReadOnly reports whether the command is in the table of commands that only read. The
 // function trusted reports whether the program that a name stands for can be trusted to
-// be the one that the table is about.
+// be the one that the table is about. It is asked about the programs in front, too.
 func (r Run) ReadOnly(trusted func(name string) bool) bool {
 	row, args, ok := r.row()
 	if base(r.Words[0]) == "git" && slices.ContainsFunc(args, ShowsSignature) {
 		return false
 	}
-	return ok && (slices.Contains(builtins, r.Words[0]) || trusted(r.Words[0])) && row.covers(args)
+	isOther := func(name string) bool { return !trusted(name) }
+	return ok && row.covers(args) && !slices.ContainsFunc(r.programs(), isOther)
 }
 
 // row returns the row of the table for a command, and the arguments that it has to cover.

@@ -17,6 +17,29 @@ const Unknown = "\x00"
 type Run struct {
 	Words []string // words of the command, without a program in front that only changes how it runs, and without git -C
 	Dir   string   // folder of git -C, relative to the folder of the script; empty if there is none
+	via   []string // programs in front of it, from the first on, which run it
+}
+
+// programs returns the names that are looked for in PATH before the command runs: those of
+// the programs in front of it, and its own unless the shell itself runs it. The shell runs
+// command, too, but only if no program is in front of that.
+func (r Run) programs() []string {
+	all := append(slices.Clip(r.via), r.Words[0])
+	for len(all) > 1 && all[0] == "command" {
+		all = all[1:]
+	}
+	if len(all) == 1 && slices.Contains(builtins, all[0]) {
+		return nil
+	}
+	return all
+}
+
+// runBy returns commands with a program in front of them.
+func runBy(program string, list []Run) []Run {
+	for i := range list {
+		list[i].via = append([]string{program}, list[i].via...)
+	}
+	return list
 }
 
 // Runs returns the commands that have to be allowed before the command may run: itself,
@@ -126,6 +149,7 @@ func (f form) runs(words []string) ([]Run, error) {
 		inner = append(slices.Clip(inner), Unknown)
 	}
 	list, err := runs(inner)
+	list = runBy(name, list)
 	if f.itself {
 		list = append([]Run{{Words: words}}, list...)
 	}
@@ -198,6 +222,7 @@ func gitRun(words []string) ([]Run, error) {
 func findRuns(words []string) ([]Run, error) {
 	var list []Run
 	var kept []string
+	find := words[0]
 	for len(words) > 0 {
 		w := words[0]
 		switch w {
@@ -225,7 +250,7 @@ func findRuns(words []string) ([]Run, error) {
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, more...)
+			list = append(list, runBy(find, more)...)
 			words = words[end+1:]
 		default:
 			kept = append(kept, w)

@@ -114,6 +114,46 @@ func TestReadOnlyIsAClosedTable(t *testing.T) {
 	}
 }
 
+// TestProgramsInFrontAreTrusted: a program that runs another one is looked for in PATH, and
+// for it so is what the shell would run itself.
+func TestProgramsInFrontAreTrusted(t *testing.T) {
+	for line, asked := range map[string]string{
+		"echo x":                      "",
+		"ls":                          "ls",
+		"command echo x":              "",
+		"command ls":                  "ls",
+		"command -v ls":               "",
+		"timeout 5 ls":                "timeout ls",
+		"timeout 5 echo x":            "timeout echo",
+		"nice -n 5 test -f x":         "nice test",
+		"env type x":                  "env type",
+		"command env pwd":             "env pwd",
+		"timeout 5 command -v ls":     "timeout command",
+		"timeout 5 command echo x":    "timeout command echo",
+		"stdbuf -oL nohup env true":   "stdbuf nohup env true",
+		"xargs echo":                  "xargs echo",
+		"find . -exec test -f {} ';'": "find find test",
+	} {
+		p, err := shell.ReadPlain(line)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		list, err := p.Commands()[0].Runs()
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		var names []string
+		for _, run := range list {
+			if !run.ReadOnly(func(name string) bool { names = append(names, name); return true }) {
+				t.Errorf("%s: %q is not read-only", line, run.Words)
+			}
+		}
+		if got := strings.Join(names, " "); got != asked {
+			t.Errorf("%s: trust is asked for %q, want %q", line, got, asked)
+		}
+	}
+}
+
 func TestOnlyProgramsOfTheSystemAreTrusted(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"ls", "mine"} {
