@@ -24,8 +24,8 @@ type Surroundings struct {
 	// Protected reports whether a path may not be changed unasked, and why. Nothing is
 	// protected if it is nil.
 	Protected func(path string) (reason string, ok bool)
-	Disk      disk.Source       // answers for the machine that it runs on; nil for this one
-	inside    map[string]string // for folders that git was found to run in, what insideOf says of them
+	Disk      disk.Source              // answers for the machine that it runs on; nil for this one
+	inside    map[disk.Question]string // for folders that git was found to run in, what insideOf says of them
 }
 
 // A reading is what a request of kind Shell will do, as far as it is understood.
@@ -81,7 +81,7 @@ func (r *Request) ReadCommand(s *shell.Script, in Surroundings) {
 	}
 	r.Dirs = withoutLinks(in.Disk, in.Home)
 	d := &reading{calls: s.Calls(), fed: in.Fed, disk: in.Disk}
-	in.inside = make(map[string]string)
+	in.inside = make(map[disk.Question]string)
 	r.reading = d
 	plain, err := s.Plain()
 	switch {
@@ -207,23 +207,38 @@ func (in Surroundings) foreign(run shell.Run, dir string) string {
 	if there != own && (there.OK || own.OK) {
 		return "git would run in another repository, " + there.Text
 	}
-	if why := in.insideOf(at); why != "" {
+	if why := in.insideOf(at, fillsIndex(run)); why != "" {
 		return why
 	}
 	return in.otherRepository(run, at)
 }
 
+// gitFilling are the subcommands of git that can put another repository in the index.
+var gitFilling = strings.Fields("add am apply bisect checkout cherry-pick merge mv pull read-tree rebase reset restore revert stage stash switch update-index")
+
+// fillsIndex reports whether a git command can put a repository in the index that was not
+// in it when the command was judged: one that a commit names, or one of the work tree.
+func fillsIndex(run shell.Run) bool {
+	lists := len(run.Words) > 2 && run.Words[1] == "stash" && (run.Words[2] == "list" || run.Words[2] == "show")
+	return len(run.Words) > 1 && slices.Contains(gitFilling, run.Words[1]) && !lists
+}
+
 // insideOf says that git, run in a folder, would run in a repository inside of its work tree
-// whose configuration runs code. It returns "" if there is none.
-func (in Surroundings) insideOf(dir string) string {
-	why, known := in.inside[dir]
+// whose configuration runs code: one of the index, or any if the index may get another. It
+// returns "" if there is none.
+func (in Surroundings) insideOf(dir string, whole bool) string {
+	q := disk.Question{Kind: disk.Submodules, Path: dir}
+	if whole {
+		q.With = disk.WholeTree
+	}
+	why, known := in.inside[q]
 	if known {
 		return why
 	}
-	if a := in.Disk.Ask(disk.Question{Kind: disk.Submodules, Path: dir}); a.OK {
+	if a := in.Disk.Ask(q); a.OK {
 		why = "git would run in another repository, " + a.Text + ", whose configuration runs code: " + a.More
 	}
-	in.inside[dir] = why
+	in.inside[q] = why
 	return why
 }
 

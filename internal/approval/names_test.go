@@ -154,6 +154,24 @@ func TestGitRunsInRepositoriesInside(t *testing.T) {
 	expectVerdicts(t, in, rules, map[string]string{"git add -A": "allow", "git describe --dirty": "allow", "git status": "allow"})
 	runGit(inside, "config", "filter.x.clean", "./evil")
 	expectVerdicts(t, in, rules, map[string]string{"git add -A": "ask", "git describe --dirty": "ask", "git status": "ask", "ls": "allow"})
+
+	// Git also runs there after a command has put the repository in the index: git checkout
+	// shows what differs from the commit, which can have .gitmodules that say so.
+	runGit(in.Home, "rm", "-q", "-f", "--cached", "src")
+	rules.Allow = []string{"bash(git *)"}
+	reads := map[string]string{"git status": "allow", "git describe --dirty": "allow", "git stash list": "allow", "git commit -m x": "allow", "git": "allow"}
+	fills := []string{
+		"git checkout other", "git switch other", "git add src && git status", "git --no-pager -C build restore --staged .", "git stash pop", "timeout 5 git reset x",
+		"git read-tree other", "git update-index --add src", "git merge other", "git apply --cached x", "git stage -A", "git stash",
+	}
+	expectVerdicts(t, in, rules, reads)
+	for _, line := range fills {
+		expectVerdicts(t, in, rules, map[string]string{line: "ask"})
+	}
+	runGit(inside, "config", "--unset", "filter.x.clean")
+	for _, line := range fills {
+		expectVerdicts(t, in, rules, map[string]string{line: "allow"})
+	}
 }
 
 // TestLongLinesAreJudged has lines that took many seconds: names that come again and again,

@@ -29,10 +29,14 @@ const (
 	Name                       // whether there is anything of the name, be it a link to nothing: OK
 	Place                      // the place of a folder: Text is its key, OK if it is a repository
 	Program                    // whether a program, searched for in the folders With, is the system's: OK
-	Submodules                 // a repository inside of a folder whose configuration runs code: Text is its path, More the key
+	Submodules                 // a repository inside of a folder whose configuration runs code: Text is its path, More the key. With says that it needs not be in the index, see WholeTree
 	Remotes                    // the remotes of the repository of a folder: Text in JSON
 	Repository                 // whether a folder has a repository in it, or a link to another folder: OK; Text is the number of files that were searched
 )
+
+// WholeTree is the With of a question about submodules that is about every repository in
+// the work tree.
+const WholeTree = "tree"
 
 // A Question is about a file.
 type Question struct {
@@ -81,7 +85,11 @@ func (here) Ask(q Question) (a Answer) {
 	case Program:
 		return Answer{OK: shell.Trusted(q.With)(q.Path)}
 	case Submodules:
-		a.Text, a.More = protect.CodeInSubmodules(q.Path)
+		search := protect.CodeInSubmodules
+		if q.With == WholeTree {
+			search = protect.CodeInWorkTree
+		}
+		a.Text, a.More = search(q.Path)
 		a.OK = a.Text != ""
 		return a
 	case Remotes:

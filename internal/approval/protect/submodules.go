@@ -3,6 +3,7 @@ package protect
 import (
 	"bytes"
 	"encoding/binary"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,21 +16,55 @@ const maxIndex = 64 << 20
 // CodeInSubmodules returns a repository inside of the work tree that a folder is in, and a
 // setting of it that runs code. Git runs itself in such a repository, for git add and
 // others, if it is in the index, and from there in those that are in its index. What git
-// itself keeps in .git/modules does not count: it is protected together with .git. The path
-// is empty if there is no such repository.
+// itself keeps in .git/modules does not count, and neither do other worktrees of the same
+// repository: they are protected together with .git. The path is empty if there is no such
+// repository.
 func CodeInSubmodules(dir string) (path, setting string) {
 	root, git, common := gitFolders(dir)
 	if root == "" {
 		return "", ""
 	}
-	s := submoduleSearch{modules: follow(filepath.Join(common, "modules")), seen: make(map[string]bool)}
-	return s.below(root, git)
+	return newSubmoduleSearch(common).below(root, git)
+}
+
+// maxTree is the maximum number of files of a work tree that are searched for repositories.
+const maxTree = 500_000
+
+// CodeInWorkTree returns what CodeInSubmodules does, of all repositories inside of the work
+// tree: a git command that changes the index can put any of them there, and runs git in it.
+func CodeInWorkTree(dir string) (path, setting string) {
+	root, _, common := gitFolders(dir)
+	if root == "" {
+		return "", ""
+	}
+	s, left := newSubmoduleSearch(common), maxTree
+	_ = filepath.WalkDir(root, func(name string, f fs.DirEntry, err error) error { // what cannot be read cannot be run in
+		if left--; left < 0 {
+			path, setting = root, "there are too many files to look at each"
+		}
+		isGit := f != nil && strings.EqualFold(f.Name(), ".git")
+		if isGit && path == "" && filepath.Dir(name) != root {
+			path, setting = s.at(filepath.Dir(name))
+		}
+		switch {
+		case path != "":
+			return fs.SkipAll
+		case isGit && f.IsDir():
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return path, setting
 }
 
 // A submoduleSearch looks for settings that run code in repositories inside of another one.
 type submoduleSearch struct {
-	modules string // folder in which git keeps the repositories of submodules
-	seen    map[string]bool
+	own  string // folder of the repository itself, in which git keeps those of submodules and worktrees
+	seen map[string]bool
+}
+
+func newSubmoduleSearch(common string) submoduleSearch {
+	return submoduleSearch{own: follow(common), seen: make(map[string]bool)}
 }
 
 // below looks at the repositories in the index of one with its work tree at root.
@@ -56,7 +91,7 @@ func (s submoduleSearch) at(path string) (found, setting string) {
 	if len(s.seen) > maxParts {
 		return path, "there are too many of them to look at each"
 	}
-	if key := codeIn(git, common); key != "" && !strings.HasPrefix(follow(git)+"/", s.modules+"/") {
+	if key := codeIn(git, common); key != "" && !strings.HasPrefix(follow(git)+"/", s.own+"/") {
 		return path, key
 	}
 	return s.below(path, git)

@@ -54,6 +54,31 @@ func TestCodeInSubmodules(t *testing.T) {
 	}
 }
 
+// TestCodeInWorkTree: a repository counts that is not in the index yet, and none that is
+// kept in the folder of the repository itself.
+func TestCodeInWorkTree(t *testing.T) {
+	root, inside := newNested(t)
+	git(t, root, "rm", "-q", "-r", "-f", "--cached", "libs")
+	git(t, root, "commit", "-q", "-m", "x")
+	git(t, root, "config", "core.pager", "mine")
+	git(t, root, "worktree", "add", "-q", filepath.Join(root, "trees", "other"))
+	if at, key := protect.CodeInWorkTree(root); at != "" {
+		t.Errorf("%s runs %s, which nobody has set", at, key)
+	}
+	git(t, inside, "config", "filter.x.clean", "evil")
+	if at, key := protect.CodeInSubmodules(root); at != "" {
+		t.Errorf("%s runs %s, but is not in the index", at, key)
+	}
+	for _, dir := range []string{root, filepath.Join(root, "libs")} {
+		if at, key := protect.CodeInWorkTree(dir); at != inside || key != "filter.x.clean = evil" {
+			t.Errorf("found %q in %q", key, at)
+		}
+	}
+	if at, key := protect.CodeInWorkTree(t.TempDir()); at != "" {
+		t.Errorf("outside of a repository: found %q in %q", key, at)
+	}
+}
+
 func TestCodeInSubmodulesOfOtherHashes(t *testing.T) {
 	root, inside := newNested(t, "--object-format=sha256")
 	git(t, inside, "config", "filter.x.clean", "evil")
