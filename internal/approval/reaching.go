@@ -32,20 +32,29 @@ var reaching = map[string]string{
 	"fzf":     "--bind --history --info-command --listen --listen-unsafe --preview --with-shell",
 	"git":     "-O --open-files-in-pager --ext-diff --textconv --filters --object-dir --output --output-directory --upload-pack --receive-pack --exec --extcmd --tool --help --show-signature --recurse-submodules --recursive --submodule --ignore-submodules --strategy",
 	"go":      "-exec -overlay -toolexec -vettool",
+	"gpg":     "-o --agent-program --dirmngr-program --exec-path --keyboxd-program --options --output --photo-viewer",
+	"helm":    "--kube-apiserver --kubeconfig --output-dir --post-renderer",
+	"hg":      "-R --config --config-file --cwd --repository",
 	"iconv":   "-o --output",
 	"install": "--strip-program",
+	"kubectl": "--kubeconfig --profile-output --server",
 	"less":    "-O -k -o --LOG-FILE --lesskey-content --lesskey-file --lesskey-src --log-file",
 	"man":     "-C -H -P -X -p --config-file --gxditview --html --pager --preprocessor",
+	"mypy":    "--python-executable",
 	"mysql":   "--defaults-extra-file --defaults-file --init-command --pager --plugin-dir --tee",
 	"nano":    "-s --speller",
 	"nc":      "-c -e --exec --lua-exec --sh-exec",
 	"nm":      "--plugin",
 	"objdump": "--plugin",
+	"openssl": "-config -engine -out -provider -provider-path",
 	"pandoc":  "-F -L -d -o --data-dir --defaults --extract-media --filter --lua-filter --output --pdf-engine --pdf-engine-opt",
 	"patch":   "-e -g -o -r --ed --get --output --reject-file",
+	"pip":     "--log --python",
 	"psql":    "-L -f -o -v --file --log-file --output --set --variable",
+	"pylint":  "--init-hook --load-plugins",
 	"rg":      "-z --hostname-bin --pre --search-zip",
 	"rsync":   "-M -e --config --daemon --log-file --only-write-batch --remote-option --rsh --rsync-path --write-batch",
+	"ruff":    "-o --output-file",
 	"scp":     "-D -F -S -o",
 	"sdiff":   "-o --diff-program --output",
 	"sftp":    "-D -F -S -b -o -s",
@@ -54,12 +63,13 @@ var reaching = map[string]string{
 	"split":   "--filter",
 	"sqlite3": "-A -append -cmd -init -vfs -zip",
 	"ssh":     "-E -F -I -o",
+	"svn":     "--config-dir --config-option --diff-cmd --diff3-cmd --editor-cmd",
 	"tar":     "-F -I -g --checkpoint-action --index-file --info-script --listed-incremental --new-volume-script --rmt-command --rsh-command --to-command --use-compress-program --volno-file",
 	"tree":    "-R -o",
 	"vim":     "-E -S -U -V -W -c -e -i -l -s -u -w --cmd --listen --remote-expr --remote-send --server --startuptime",
 	"wget":    "-O -P -a -e -o --append-output --config --directory-prefix --execute --hsts-file --output-document --output-file --rejected-log --save-cookies --use-askpass --warc-file --warc-tempdir",
 	"xmllint": "-o --output --shell",
-	"yq":      "-i -s --inplace --split-exp --split-exp-file",
+	"yq":      "-i -s --in-place --inplace --split-exp --split-exp-file",
 	"zip":     "-O -T -lf --logfile-path --output-file --test --unzip-command",
 
 	"git apply":              "--build-fake-ancestor --unsafe-paths",
@@ -95,7 +105,7 @@ var reaching = map[string]string{
 // sameOptions are other names of programs in reaching.
 var sameOptions = map[string]string{
 	"apt-get": "apt", "batcat": "bat", "bsdtar": "tar", "gtar": "tar", "egrep": "grep", "ex": "vim", "fgrep": "grep", "rgrep": "grep", "fdfind": "fd", "gawk": "awk", "gsort": "sort", "mariadb": "mysql", "mawk": "awk", "more": "less", "nawk": "awk", "ncat": "nc",
-	"netcat": "nc", "nvim": "vim", "rview": "vim", "rvim": "vim", "vi": "vim", "view": "vim", "vimdiff": "vim",
+	"netcat": "nc", "nvim": "vim", "pip3": "pip", "gpg2": "gpg", "rview": "vim", "rvim": "vim", "vi": "vim", "view": "vim", "vimdiff": "vim",
 }
 
 // gitRunners are the subcommands of git that a star does not stand for, because running
@@ -110,7 +120,8 @@ var gitRunners = []string{
 var reachingTexts = map[string]*lazyregexp.Regexp{
 	"awk":     lazyregexp.New(`system|getline|[|>@]|^-($|[^Fv])`),
 	"curl":    lazyregexp.New(`%output|^--expand-`),
-	"go":      lazyregexp.New(`-extld|-gccgoflags`),
+	"go":      lazyregexp.New(`-extld|-gccgoflags|^--?w(=|$)`), // go env -w sets what every other go command does
+	"kubectl": lazyregexp.New(`^-s`),                           // the server gets the password
 	"less":    lazyregexp.New(`^\+`),
 	"mysql":   lazyregexp.New(`\\|(?i:system|outfile|dumpfile|\bpager\b|\btee\b)`),
 	"nm":      lazyregexp.New(`^@`), // options from a file

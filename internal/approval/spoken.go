@@ -14,11 +14,15 @@ import (
 var plainPrograms = strings.Fields(`apk apropos apt apt-get base64 brew bzip2 cd chgrp chmod chown cp dnf dpkg eslint export gh git gofmt gunzip gzip info jest kill killall local ln
 	mkdir mv pacman pgrep pip pip3 pkill prettier pytest read readonly rm rmdir ruff set shred systemctl tee tldr touch truncate tsc unlink unset unzip whatis whereis xz yum zstd`)
 
+// running are those of the programs in reaching that run what their other arguments name,
+// or may.
+var running = []string{"gpg", "helm", "hg", "kubectl", "mypy", "openssl", "pylint", "ssh", "svn"}
+
 // isPlain reports whether a program runs nothing that its arguments name, but for the
 // options in reaching.
 func isPlain(program string) bool {
 	_, isListed := reaching[program]
-	return isListed && program != "ssh" || shell.TakesApart(program) || slices.Contains(plainPrograms, program)
+	return isListed && !slices.Contains(running, program) || shell.TakesApart(program) || slices.Contains(plainPrograms, program)
 }
 
 // scripted are programs that take their input for a script though their arguments, but for
