@@ -38,17 +38,35 @@ func (p wordPattern) isAbout(words []string) certainty {
 	name := path.Base(words[0])
 	found := yes
 	if want := strings.Split(p.words[0], star); !matchStars(want, name) && !matchStars(want, words[0]) {
-		if !matchStars(strings.Split(path.Base(p.words[0]), star), name) {
+		if !matchStars(strings.Split(strings.ToLower(path.Base(p.words[0])), star), strings.ToLower(name)) {
 			return no
 		}
-		found = maybe // the program at another path, or the one that PATH leads to
+		found = maybe // the program at another path, the one that PATH leads to, or one in a folder where case makes no difference
 	}
 	c := splitOptions(name, words[1:])
 	want := splitOptions("", p.words[1:])
+	if len(c.operands) > 0 && len(want.operands) > 0 && isShortFor(name, c.operands[0], want.operands[0]) {
+		found, c.operands[0] = maybe, want.operands[0]
+	}
 	if name == "git" && len(c.operands) > 0 && len(want.operands) > 0 && !slices.Contains(gitCommands, c.operands[0]) && !startsWith(c.operands, want.operands[:1]) {
 		return maybe // an alias
 	}
 	return min(found, c.hasOperands(want.operands, p.open), c.hasOptions(want.options, p))
+}
+
+// otherSubcommands are other names of the subcommands of npm, apart from abbreviations.
+var otherSubcommands = map[string]string{
+	"ci": "clean-install ic install-clean isntall-clean", "exec": "x", "install": "add isnt isnta isntal isntall", "link": "ln", "rebuild": "rb", "run": "run-script rum urn",
+	"run-script": "rum urn", "test": "tst", "uninstall": "r remove rm unlink", "update": "udpate up upgrade",
+}
+
+// isShortFor reports whether a subcommand can be another name of the one that a rule is
+// about: some programs take abbreviations. Those of git are not among them.
+func isShortFor(program, sub, want string) bool {
+	if sub == want || program == "git" || !shell.HasSubcommands(program) && program != "hg" {
+		return false
+	}
+	return strings.HasPrefix(want, sub) || program == "npm" && slices.Contains(strings.Fields(otherSubcommands[want]), sub)
 }
 
 // An argumentList is the arguments of a command, taken apart as far as possible.

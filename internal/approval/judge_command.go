@@ -44,7 +44,7 @@ func (d *reading) runs(p wordPattern) certainty {
 	for _, words := range d.calls.Words {
 		best = max(best, p.concernsCommand(words))
 	}
-	if best == no && len(p.words) > 0 && p.isSpoken(d.scripts()) {
+	if best == no && len(p.words) > 0 && (p.isSpoken(d.scripts()) || d.copiesProgram(p)) {
 		return maybe
 	}
 	return best

@@ -138,14 +138,53 @@ func joinedValues(word string) (list []string) {
 	return list
 }
 
-// isCopied reports whether a command gives another name to the program of the pattern.
-func (p wordPattern) isCopied(words []string) bool {
+// copying are programs that give files other names, or copy them. Other programs print what
+// is in a file, which the shell can write to another one.
+var copying = []string{"cp", "dd", "install", "ln", "mv", "rsync", "scp", "tar"}
+
+// looking are programs that do nothing with the program whose path they are given.
+var looking = strings.Fields("[ basename command dirname echo file ls printf readlink realpath rm stat test type whereis which")
+
+// isProgram reports whether a word names the program of the pattern by a path: any path, or
+// one in a folder of programs.
+func (p wordPattern) isProgram(w string, anywhere bool) bool {
 	name := path.Base(p.words[0])
-	if !slices.Contains([]string{"cp", "install", "ln", "mv"}, programOf(words)) || strings.Trim(name, star) == "" {
+	if strings.Trim(name, star) == "" {
 		return false
 	}
 	want := strings.Split(name, star)
-	return slices.ContainsFunc(words[1:], func(w string) bool { return strings.Contains(w, "/") && matchStars(want, path.Base(w)) })
+	return slices.ContainsFunc(namesIn(w), func(file string) bool {
+		return strings.Contains(file, "/") && matchStars(want, path.Base(file)) && (anywhere || isProgramFolder(path.Dir(file)))
+	})
+}
+
+func isProgramFolder(dir string) bool { return path.Base(dir) == "bin" || path.Base(dir) == "sbin" }
+
+// isCopied reports whether a command gives another name to the program of the pattern, or
+// may be used to do so: it reads the program's file.
+func (p wordPattern) isCopied(words []string) bool {
+	program := programOf(words)
+	if slices.Contains(looking, program) {
+		return false
+	}
+	return slices.ContainsFunc(words[1:], func(w string) bool { return p.isProgram(w, slices.Contains(copying, program)) })
+}
+
+// copiesProgram reports whether a script copies the program of a pattern without a word that
+// is its path: from its standard input, from a folder that it has changed to, or by a path
+// that which has found.
+func (d *reading) copiesProgram(p wordPattern) bool {
+	name := strings.Split(path.Base(p.words[0]), star)
+	names := func(w string) bool { return matchStars(name, w) }
+	inFolder, isFound, copiesName, copiesUnknown := false, false, false, false
+	for _, words := range d.calls.Words {
+		isCopying := slices.Contains(copying, programOf(words))
+		inFolder = inFolder || isChange(words) && isProgramFolder(path.Clean(words[len(words)-1]))
+		isFound = isFound || slices.Contains(looking, programOf(words)) && slices.ContainsFunc(words[1:], names)
+		copiesName = copiesName || isCopying && slices.ContainsFunc(words[1:], names)
+		copiesUnknown = copiesUnknown || isCopying && slices.ContainsFunc(words[1:], func(w string) bool { return strings.Contains(w, shell.Unknown) })
+	}
+	return inFolder && copiesName || isFound && copiesUnknown || slices.ContainsFunc(d.calls.Files, func(w string) bool { return p.isProgram(w, false) })
 }
 
 // namesOf returns the parts of a text that can be names of programs, files or subcommands.
