@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
@@ -41,6 +42,49 @@ func TestAStopWaitsForWhatTheLastEngineBeganToStop(t *testing.T) {
 		close(e.free)
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// The children of a task may outlive its command. The end of the command is not recorded
+// while they are being ended: if the engine ends meanwhile, the next stop waits for them.
+func TestAStopWaitsForTheChildrenOfATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newTaskEnder()
+		b, j := runningJob(t, e)
+		defer func() { b.Host.Close() }()
+		go func() { _, _ = b.Host.Stop(t.Context(), "s", holdStop) }() // the engine ends under it
+		<-e.asked
+		b.Options.Tasks.(*testTasks).of(j.key(1)) <- event.TaskReportedData{Key: j.key(1), Status: event.TaskKilled, Ended: true, Text: "it was killed"}
+		time.Sleep(time.Second) // more than the time for which news is gathered
+		synctest.Wait()
+		if slices.Contains(kindsOf(b.Verify("s")), event.TaskReported) {
+			t.Error("the end of the task is recorded before its children have ended")
+		}
+		b.Restart()
+		done := make(chan error, 1)
+		go func() {
+			_, err := b.Host.Stop(t.Context(), "s", holdStop)
+			done <- err
+		}()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Fatalf("the stop is answered before the children have ended: %v", err)
+		default:
+		}
+		close(e.free)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		b.Resume("s", session.Resume{}, &session.Client{})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !slices.Contains(kindsOf(b.Verify("s")), event.TaskReported) {
+			t.Error("the end of the task is not recorded")
 		}
 	})
 }

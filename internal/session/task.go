@@ -109,6 +109,9 @@ func (h *Host) watchTask(k taskKey, last string, left <-chan struct{}) {
 			h.log.Error("a task cannot be watched", "session", k.session, "key", k.key, "err", err)
 			news = event.TaskReportedData{Key: k.key, Status: event.TaskLost, Ended: true, Text: "A background task was lost: " + err.Error()}
 		}
+		if news.Ended && !h.awaitStop(k) {
+			return
+		}
 		h.gatherNews(k.session, news)
 	})
 }
@@ -218,6 +221,28 @@ func (h *Host) stopTask(k taskKey, left <-chan struct{}) {
 	if spawned {
 		h.tasking.stopping[k] = done
 	}
+}
+
+// awaitStop waits until a task that is being ended has ended with all its children, which
+// can outlive its command. Only then its end may be recorded: a task whose end is recorded
+// is not stopped again by an engine after this one. It reports false if this engine ends
+// before that.
+func (h *Host) awaitStop(k taskKey) bool {
+	h.tasking.Lock()
+	done := h.tasking.stopping[k]
+	h.tasking.Unlock()
+	if done != nil {
+		<-done // the stop ends with the engine
+	}
+	return h.ctx.Err() == nil
+}
+
+// isStopping reports whether a task is being ended and has not ended yet.
+func (h *Host) isStopping(k taskKey) bool {
+	h.tasking.Lock()
+	done := h.tasking.stopping[k]
+	h.tasking.Unlock()
+	return done != nil && !h.hasStopped(k)
 }
 
 // hasStopped reports whether this engine has ended a task.
@@ -340,6 +365,9 @@ func (tx *txn) recordTaskNews() (found bool, err error) {
 	for _, t := range tx.State.Tasks.Open {
 		if tx.s.calls.stopped[t.Key] != nil {
 			continue // the tool has not returned: nothing is known yet
+		}
+		if tx.s.host.isStopping(taskKey{tx.s.id, t.Key}) {
+			continue // see awaitStop
 		}
 		news, ok := tx.s.host.opts.Tasks.News(tx.s.host.ctx, tx.s.id, t.Key)
 		if !ok || !tx.isNews(news) {
