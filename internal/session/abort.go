@@ -233,10 +233,11 @@ func (tx *txn) unsuspend() error {
 	return tx.record(event.SessionSuspendedData{})
 }
 
-// End ends the use of a session for all its clients. Its turn is suspended until
-// somebody resumes the session.
+// End ends the use of a session for all its clients, and returns when they have left it.
+// Its turn is suspended until somebody resumes the session.
 func (h *Host) End(ctx context.Context, id event.SessionID, d event.ShutdownData) error {
-	return h.change(ctx, id, func(tx *txn) error {
+	removed := make(chan struct{})
+	err := h.change(ctx, id, func(tx *txn) error {
 		s := tx.State
 		d.Started, d.APIDuration, d.Model = s.About.Started.UnixMilli(), s.About.Totals.DurationMs, s.Setup.Model
 		d.Changes.Files, d.Metrics = []string{}, map[string]struct{}{}
@@ -249,7 +250,15 @@ func (h *Host) End(ctx context.Context, id event.SessionID, d event.ShutdownData
 				return err
 			}
 		}
-		tx.afterCommit = append(tx.afterCommit, tx.s.clients.removeAll)
+		tx.afterCommit = append(tx.afterCommit, func() { tx.s.clients.removeAll(); close(removed) })
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-removed:
+	case <-ctx.Done():
+	}
+	return nil
 }
