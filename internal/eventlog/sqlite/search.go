@@ -61,8 +61,8 @@ const indexSchema = `
 // running are not disturbed, but no later than fillLatest after the first append: a search
 // would have to wait for all of it.
 const (
-	fillDelay  = 2 * time.Second
-	fillLatest = time.Minute
+	fillDelay  = 30 * time.Second
+	fillLatest = 10 * time.Minute
 )
 
 // touch notes that a session has changed.
