@@ -555,12 +555,14 @@ func TestACompactionAheadOfNeedHoldsUpNobody(t *testing.T) {
 }
 
 func TestAnAbortEndsTheCompactionThatTheTurnWaitsFor(t *testing.T) {
-	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}, summaries: []scriptedReply{{wait: make(chan struct{})}, {text: "They said hi."}}}
+	asked := make(chan struct{})
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}, summaries: []scriptedReply{{wait: make(chan struct{}), asked: asked}, {text: "They said hi."}}}
 	s := squeeze(t, m, eager())
 	s.say("first")
 	at := s.end()
 	s.Send("s", event.InputAcceptedData{Prompt: "second"})
 	_, s.n = s.v.Await(t, s.n, event.CompactionStart)
+	<-asked // otherwise the next compaction would get the reply that never comes
 	if err := s.Host.Abort(t.Context(), "s", "enough"); err != nil {
 		t.Fatal(err)
 	}
@@ -714,12 +716,14 @@ func TestARewindTakesEpochsBack(t *testing.T) {
 }
 
 func TestACompactionThatWasInterruptedIsClosed(t *testing.T) {
-	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}, summaries: []scriptedReply{{wait: make(chan struct{})}, {text: "They said hi."}}}
+	asked := make(chan struct{})
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}, summaries: []scriptedReply{{wait: make(chan struct{}), asked: asked}, {text: "They said hi."}}}
 	s := squeeze(t, m, eager())
 	s.say("first")
 	at := s.end()
 	s.Send("s", event.InputAcceptedData{Prompt: "second"})
 	_, s.n = s.v.Await(t, s.n, event.CompactionStart)
+	<-asked // otherwise the next compaction would get the reply that never comes
 	s.Restart()
 	s.v, s.n = sessiontest.NewViewer(), 0
 	view, err := s.Host.Attach(t.Context(), "s", &session.Client{Viewer: s.v}, at)
