@@ -16,7 +16,7 @@ func (c *conn) hook(ctx context.Context, id event.SessionID, kind string, input 
 	if string(result.Output) == "null" {
 		result.Output = nil
 	}
-	return result.Output, c.leftOrFailed(ctx, err)
+	return result.Output, c.leftOrFailed(ctx, id, err)
 }
 
 // transform lets the client look over sections of the system prompt.
@@ -27,7 +27,7 @@ func (c *conn) transform(ctx context.Context, id event.SessionID, sections map[s
 	}
 	var result api.TransformResult
 	if err := c.rpc.Call(ctx, api.SystemTransform, api.TransformParams{SessionID: id, Sections: asked}, &result); err != nil {
-		return nil, c.leftOrFailed(ctx, err)
+		return nil, c.leftOrFailed(ctx, id, err)
 	}
 	changed := make(map[string]string, len(result.Sections))
 	for name, s := range result.Sections {
@@ -37,8 +37,8 @@ func (c *conn) transform(ctx context.Context, id event.SessionID, sections map[s
 }
 
 // leftOrFailed tells an answer that says no from a client that is no longer there.
-func (c *conn) leftOrFailed(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil || c.repliedWithError(ctx, err) {
+func (c *conn) leftOrFailed(ctx context.Context, id event.SessionID, err error) error {
+	if err == nil || ctx.Err() != nil || c.repliedWithError(ctx, id, err) {
 		return err
 	}
 	return session.ErrLeft

@@ -288,7 +288,7 @@ func (c *conn) lostInference() {
 func (c *conn) token(ctx context.Context, id event.SessionID, provider, _ string) (string, error) {
 	var result api.TokenResult
 	err := c.rpc.Call(ctx, api.ProviderToken, api.TokenParams{SessionID: id, Provider: provider}, &result)
-	if err != nil && !c.repliedWithError(ctx, err) {
+	if err != nil && !c.repliedWithError(ctx, id, err) {
 		return "", errors.Join(session.ErrLeft, err)
 	}
 	return result.Token, err

@@ -332,7 +332,7 @@ func (c *conn) askExitPlan(ctx context.Context, id event.SessionID, q event.Exit
 		q.PlanContent = *written.Content
 	}
 	err := c.rpc.Call(ctx, api.ExitPlan, api.ExitPlanParams{SessionID: id, ExitPlanAskedData: q}, &reply)
-	if c.repliedWithError(ctx, err) {
+	if c.repliedWithError(ctx, id, err) {
 		return turn.PlanReply{Feedback: "The user was unable to respond due to an error"}, nil
 	}
 	return reply, err

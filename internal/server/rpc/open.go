@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/abide-run/abide/internal/api"
@@ -183,7 +184,7 @@ func (c *conn) askUser(ctx context.Context, id event.SessionID, q event.UserInpu
 	err := c.rpc.Call(ctx, api.UserInput, api.UserInputParams{
 		SessionID: id, RequestID: q.RequestID, Question: q.Question, Choices: q.Choices, AllowFreeform: q.AllowFreeform,
 	}, &reply)
-	if c.repliedWithError(ctx, err) {
+	if c.repliedWithError(ctx, id, err) {
 		return turn.UserReply{Answer: "The user was unable to respond due to an error", WasFreeform: true, Unable: true}, nil
 	}
 	return reply, err
@@ -191,11 +192,19 @@ func (c *conn) askUser(ctx context.Context, id event.SessionID, q event.UserInpu
 
 // repliedWithError reports whether a client that is still there has answered a request with
 // an error, or with something that is no answer.
-func (c *conn) repliedWithError(ctx context.Context, err error) bool {
+func (c *conn) repliedWithError(ctx context.Context, id event.SessionID, err error) bool {
 	if fault, refused := errors.AsType[*jsonrpc.Error](err); refused {
-		return fault.Code != jsonrpc.CodeClosing
+		return fault.Code != jsonrpc.CodeClosing && !lacksSession(fault, id)
 	}
 	return err != nil && ctx.Err() == nil && c.rpc.Err() == nil && !errors.Is(err, jsonrpc.ErrClosed)
+}
+
+// lacksSession reports whether a client says that it does not have the session. Programs
+// that stop forget their sessions first and close their connections afterwards: whoever is
+// asked in between has not been asked at all. Each SDK has its own words for it.
+func lacksSession(fault *jsonrpc.Error, id event.SessionID) bool {
+	said, name := strings.ToLower(fault.Message), strings.ToLower(string(id))
+	return strings.Contains(said, "unknown session "+name) || strings.Contains(said, "session not found: "+name)
 }
 
 // spec is what the client wants the session to be like.

@@ -399,26 +399,36 @@ func TestAClientIsToldOfATurnThatItSeesOnlyWhenItIsOver(t *testing.T) {
 	}
 }
 
+// A client that leaves closes its connection, or has forgotten the session already: SDKs
+// forget their sessions before they close the connection.
 func TestAClientThatLeavesHasNotAnswered(t *testing.T) {
-	r := newTestServer(t)
-	p := r.connect(rpc.Door{})
-	asked := make(chan struct{})
-	p.answer = func(api.UserInputParams) (api.UserInputResult, error) {
-		close(asked)
-		return api.UserInputResult{}, jsonrpc.Errorf(jsonrpc.CodeClosing, "the connection is closing")
-	}
-	p.must(api.SessionCreate, map[string]any{"sessionId": "s", "requestUserInput": true}, nil)
-	p.must(api.SessionSend, api.SendParams{SessionID: "s", Prompt: "Ask me: what now?"}, nil)
-	<-asked
-	p.Close()
-	q := r.connect(rpc.Door{})
-	q.answer = func(d api.UserInputParams) (api.UserInputResult, error) {
-		return api.UserInputResult{Answer: "this", WasFreeform: true}, nil
-	}
-	q.must(api.SessionResume, map[string]any{"sessionId": "s", "requestUserInput": true, "continuePendingWork": true}, nil)
-	m, _ := event.As[event.AssistantMessageData](q.await(event.AssistantMessage))
-	if m.Content != "User responded: this" {
-		t.Errorf("answer = %q", m.Content)
+	for name, said := range map[string]error{
+		"closing":        jsonrpc.Errorf(jsonrpc.CodeClosing, "the connection is closing"),
+		"forgotten":      jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown session s"),
+		"also forgotten": jsonrpc.Errorf(jsonrpc.CodeInternal, "Request userInput.request failed with message: Session not found: s"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTestServer(t)
+			p := r.connect(rpc.Door{})
+			asked := make(chan struct{})
+			p.answer = func(api.UserInputParams) (api.UserInputResult, error) {
+				close(asked)
+				return api.UserInputResult{}, said
+			}
+			p.must(api.SessionCreate, map[string]any{"sessionId": "s", "requestUserInput": true}, nil)
+			p.must(api.SessionSend, api.SendParams{SessionID: "s", Prompt: "Ask me: what now?"}, nil)
+			<-asked
+			p.Close()
+			q := r.connect(rpc.Door{})
+			q.answer = func(d api.UserInputParams) (api.UserInputResult, error) {
+				return api.UserInputResult{Answer: "this", WasFreeform: true}, nil
+			}
+			q.must(api.SessionResume, map[string]any{"sessionId": "s", "requestUserInput": true, "continuePendingWork": true}, nil)
+			m, _ := event.As[event.AssistantMessageData](q.await(event.AssistantMessage))
+			if m.Content != "User responded: this" {
+				t.Errorf("answer = %q", m.Content)
+			}
+		})
 	}
 }
 
