@@ -208,6 +208,16 @@ func count() leftovers {
 	return leftovers{len(open), runtime.NumGoroutine(), len(children(os.Getpid()))}
 }
 
+// openFiles names the files that this process has open.
+func openFiles() (names []string) {
+	for _, fd := range got(os.ReadDir("/proc/self/fd")) {
+		if name, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // prepared counts the resources that exist after the first command: a prepared keeper and
 // prepared folders, which may not be complete yet.
 func prepared() leftovers {
@@ -220,16 +230,16 @@ func prepared() leftovers {
 	}
 }
 
-// again checks that there are no more resources than counted before. It waits a moment for
-// those that are about to be released.
+// again checks that there are no more resources than counted before. It waits for those
+// that are about to be released, also on a disk that takes its time.
 func (t leftovers) again() error {
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		now := count()
 		if now.descriptors <= t.descriptors && now.goroutines <= t.goroutines && now.children <= t.children {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("something is left of the commands: %+v, and before it was %+v", now, t)
+			return fmt.Errorf("something is left of the commands: %+v, and before it was %+v; open are %q", now, t, openFiles())
 		}
 	}
 }
