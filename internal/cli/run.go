@@ -232,7 +232,7 @@ func (r *runner) detached() error {
 		r.view.end(result)
 	}
 	if r.app.stays {
-		r.note(fmt.Sprintf("the turn goes on; to follow it: abide run --resume %s (to stop it: abide abort %s)", r.id, r.id))
+		r.note(fmt.Sprintf("the turn goes on; to follow it: abide run --resume %s (to stop it: abide stop %s)", r.id, r.id))
 	} else {
 		r.note(fmt.Sprintf("no engine is running, so the turn waits; to continue: abide run --resume %s, or start one with: abide serve", r.id))
 	}

@@ -408,7 +408,7 @@ func (r *runner) end(ctx context.Context, err error) error {
 		switch err = signal; {
 		case r.id == "":
 		case r.app.stays:
-			err = fmt.Errorf("%w; the turn goes on; to follow it: abide run --resume %s (to stop it: abide abort %s)", signal, r.id, r.id)
+			err = fmt.Errorf("%w; the turn goes on; to follow it: abide run --resume %s (to stop it: abide stop %s)", signal, r.id, r.id)
 		default:
 			err = fmt.Errorf("%w; to continue: abide run --resume %s (to drop the turn: abide abort %s)", signal, r.id, r.id)
 		}
