@@ -161,7 +161,7 @@ func (m *model) find(name string) (string, bool) {
 	switch {
 	case strings.Contains(name, "/"):
 		return name, m.probed[name] == "program"
-	case slices.Contains(programNames, name) || name == "recorder":
+	case slices.Contains(programNames, name) || name == path.Base(recorder):
 		return "/usr/bin/" + name, true
 	}
 	return "/rec/missing", m.Shell == "bash"
@@ -189,7 +189,7 @@ func (m *model) redirect(r shell.Redirect, files map[int]string) bool {
 	}
 	switch {
 	case r.Op == "<" && is != "free" && is != "none":
-		files[r.FD] = at + ":r"
+		files[r.FD] = installedAs(at) + ":r"
 		return true
 	case r.Op == "<" || is == "dir" || is == "none":
 		return false
@@ -197,6 +197,15 @@ func (m *model) redirect(r shell.Redirect, files map[int]string) bool {
 	files[r.FD] = at + map[string]string{">": ":w", ">>": ":a"}[r.Op]
 	m.write(at, is, r.Op)
 	return true
+}
+
+// installedAs returns the name by which an open file is known. All programs that are
+// installed are one file.
+func installedAs(at string) string {
+	if dir, name := path.Split(at); (dir == "/usr/bin/" || dir == "/bin/") && slices.Contains(programNames, name) {
+		return recorder
+	}
+	return at
 }
 
 // write notes that a redirection wrote to a file.

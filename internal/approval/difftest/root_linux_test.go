@@ -20,7 +20,10 @@ var baseEnv = []string{
 	"XDG_CONFIG_HOME=/home/dev/.config", "GIT_CONFIG_NOSYSTEM=1", "TMPDIR=/tmp", "x=1",
 }
 
-// programNames are the names of the recorder in /usr/bin.
+// recorder is where the recorder is installed.
+const recorder = "/usr/bin/recorder"
+
+// programNames are the other names of the recorder in /usr/bin.
 var programNames = strings.Fields(`git ls cat rg grep go make npm echo printf pwd test true false [ sudo rm find sort head tail
 	wc sed awk diff stat file env nice timeout nohup xargs tee cp mv touch mkdir chmod curl date sleep uniq cut tr jq node
 	python3 pip cargo docker kubectl time seq basename dirname realpath readlink which id whoami uname ps kill tree bash
@@ -142,7 +145,7 @@ func putRecorders(root string, programs setup) error {
 	if err := copyFile(programs.Recorder, first, 0o755); err != nil {
 		return err
 	}
-	installed := root + "/usr/bin/recorder"
+	installed := root + recorder
 	if err := copyFile(programs.Recorder, installed, 0o755); err != nil {
 		return err
 	}

@@ -307,6 +307,11 @@ func (w *world) fileNames(tree map[string]node) (map[fileID]string, error) {
 	for path, n := range tree {
 		names[fileID{n.dev, n.ino}] = path
 	}
+	installed, err := readNode(recorder)
+	if err != nil {
+		return nil, err
+	}
+	names[fileID{installed.dev, installed.ino}] = recorder
 	for name, f := range map[string]*os.File{"out": w.out, "err": w.err, "null": w.null} {
 		var st syscall.Stat_t
 		if err := syscall.Fstat(int(f.Fd()), &st); err != nil {
