@@ -290,7 +290,7 @@ func (c Catalog) Tool(s *State, call *Call) (tool.Tool, tool.Call) {
 func (c Catalog) toolCall(s *State, call *Call) tool.Call {
 	return tool.Call{
 		Session: s.ID, ID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt, Begun: call.Begun,
-		Arguments: call.Request.Arguments, Dir: s.Setup.Config.WorkingDirectory,
+		Arguments: call.Request.Arguments, Dir: cmp.Or(call.Dir, s.Setup.Config.WorkingDirectory),
 		Scope: s.scope(), Granted: call.Granted, Decision: call.Decision, Asked: call.Shown, Review: call.Review, State: s,
 	}
 }

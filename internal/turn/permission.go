@@ -15,6 +15,7 @@ import (
 type Permission struct {
 	Grants []event.Grant     // permissions that people gave for the rest of the session
 	Rules  event.ClientRules // the rules that clients have set
+	place  string            // name of the folder that the session works in
 }
 
 func (p *Permission) fold(body event.Payload) {
@@ -25,6 +26,11 @@ func (p *Permission) fold(body event.Payload) {
 		p.Grants = nil
 	case event.ClientRules:
 		p.Rules = d
+	case event.SessionConfiguredData:
+		if p.place != "" && p.place != d.Location() { // what is allowed in a place stays there
+			p.Rules.Location, p.Rules.FromThere = "", nil
+		}
+		p.place = d.Location()
 	}
 }
 

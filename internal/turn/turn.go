@@ -39,6 +39,7 @@ const (
 type Call struct {
 	Request  event.ToolRequest
 	Stage    Stage
+	Dir      string          // working directory of the session when the call was judged; empty before
 	Question string          // request id of the open question in a Waiting stage
 	Asked    event.Event     // event of the open question
 	Grants   []event.Grant   // grants of a yes for the whole session, if permission was asked
@@ -157,6 +158,7 @@ func (t *Turn) fold(s *State, e event.Event, body event.Payload) error {
 		t.move(d.ToolCallID, Intended)
 	case event.PermissionAskedData:
 		t.askPermission(e, d)
+		t.settle(s, d.ToolCallID)
 	case event.PermissionDoneData:
 		t.endPermission(d)
 	case event.ExternalAskedData:
@@ -171,6 +173,7 @@ func (t *Turn) fold(s *State, e event.Event, body event.Payload) error {
 			return err
 		}
 		t.beginCall(d, head.Time)
+		t.settle(s, d.ToolCallID)
 	case event.ToolCompleteData:
 		t.finishCall(s, d)
 	case event.EmptyData:
@@ -208,6 +211,16 @@ func (t *Turn) beginCall(d event.ToolBegunData, at time.Time) {
 		c.Begun = at
 	}
 	c.Key, c.Attempt, c.Granted, c.Detaches, c.Decision = d.Key, d.Attempt, d.Granted, d.Detaches, d.Decision
+}
+
+// settle keeps the working directory in which a call was judged: the call is made there,
+// also if the session has another one by then. A person was shown the first one.
+func (t *Turn) settle(s *State, id string) {
+	for _, c := range t.Calls {
+		if c.Request.ToolCallID == id && c.Dir == "" {
+			c.Dir = s.Setup.Config.WorkingDirectory
+		}
+	}
 }
 
 // finishCall takes in the terminal record of a call.

@@ -321,6 +321,43 @@ func TestTheScopeOfACall(t *testing.T) {
 	}
 }
 
+// TestACallIsMadeWhereItWasJudged: the question of a call shows the working directory. A
+// client that changes it before the answer changes nothing for the call, and neither does
+// one that does so before the call is made again.
+func TestACallIsMadeWhereItWasJudged(t *testing.T) {
+	at := func(dir string) event.Payload { return event.SessionConfiguredData{WorkingDirectory: dir} }
+	for _, test := range []struct {
+		name string
+		log  []event.Payload
+		want string
+	}{
+		{"not judged yet", []event.Payload{at("/b")}, "/b"},
+		{"asked before", []event.Payload{intended("c1"), asks("c1"), at("/b"), allowed("c1")}, "/a"},
+		{"asked after", []event.Payload{intended("c1"), at("/b"), asks("c1"), allowed("c1")}, "/b"},
+		{"begun before", []event.Payload{intended("c1"), begun("c1"), at("/b"), begun("c1")}, "/a"},
+		{"asked and begun before", []event.Payload{intended("c1"), asks("c1"), allowed("c1"), at("/b"), begun("c1"), at("/c")}, "/a"},
+	} {
+		w := newWriter(t).add(start, at("/a"), accepted, message, asked, calls).add(test.log...)
+		if _, call := (turn.Catalog{}).Tool(w.state, w.state.Turn.Calls[0]); call.Dir != test.want {
+			t.Errorf("%s: the call is made in %s, want %s", test.name, call.Dir, test.want)
+		}
+	}
+}
+
+// TestTheRulesOfAPlaceStayThere: what is allowed in a place is not allowed in another one
+// to which the session moves.
+func TestTheRulesOfAPlaceStayThere(t *testing.T) {
+	rules := event.ClientRules{Location: "/a", FromThere: []event.Rule{{Kind: "shell"}}, AllowReads: true}
+	w := newWriter(t).add(start, event.SessionConfiguredData{WorkingDirectory: "/a"}, rules, event.SessionConfiguredData{WorkingDirectory: "/a", Model: "m"})
+	if got := w.state.Permission.Rules; len(got.FromThere) != 1 {
+		t.Errorf("in the same place: %+v", got)
+	}
+	w.add(event.SessionConfiguredData{WorkingDirectory: "/b"})
+	if got := w.state.Permission.Rules; got.Location != "" || got.FromThere != nil || !got.AllowReads {
+		t.Errorf("in another place: %+v", got)
+	}
+}
+
 func TestJudge(t *testing.T) {
 	shell := shellRequest("ls", json.RawMessage(`{}`))
 	catalog := turn.Catalog{
