@@ -41,6 +41,8 @@ type Request struct {
 	// Details are matched by the patterns of rules: resolved paths, URLs. All of them have
 	// to be allowed.
 	Details []string
+	// Folders are those of Details that are folders: the request is about all that is in them.
+	Folders []string
 	// Aliases are other names of the same things. A rule that denies or asks applies if
 	// it matches one of them; a rule that allows ignores them.
 	Aliases []string
@@ -54,8 +56,9 @@ type Request struct {
 	// Plain is a command line in the closed language of package shell; nil if it is not in
 	// it. ReadCommand sets it and the following fields.
 	Plain *shell.Plain
-	// Elsewhere is the directory in which a command runs; empty for the working directory.
-	Elsewhere string
+	// Dir is the directory in which a command runs, and Elsewhere is the same unless it is
+	// the working directory of the session; then it is empty. Both are without links.
+	Dir, Elsewhere string
 	// Terminal and Input are true if a command has a terminal, and if it can be given
 	// input while it runs.
 	Terminal, Input bool

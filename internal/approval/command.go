@@ -73,13 +73,14 @@ const (
 // Judge does not.
 func (r *Request) ReadCommand(s *shell.Script, in Surroundings) {
 	r.Terminal, r.Input = in.Terminal, in.Input || in.Terminal
-	if in.Dir != in.Home {
-		r.Elsewhere = in.Dir
-	}
 	if in.Disk == nil {
 		in.Disk = disk.Here
 	}
 	r.Dirs = withoutLinks(in.Disk, in.Home)
+	r.Dir = last(withoutLinks(in.Disk, in.Dir))
+	if r.Dir != last(r.Dirs) {
+		r.Elsewhere = r.Dir
+	}
 	d := &reading{calls: s.Calls(), fed: in.Fed, disk: in.Disk}
 	in.inside = make(map[disk.Question]string)
 	r.reading = d
@@ -111,6 +112,8 @@ func (r *Request) ReadCommand(s *shell.Script, in Surroundings) {
 		d.block("what it uses on its machine is not known")
 	}
 }
+
+func last(list []string) string { return list[len(list)-1] }
 
 // withoutLinks returns a path, and where it leads if that differs.
 func withoutLinks(on disk.Source, path string) []string {

@@ -17,7 +17,7 @@ func coveringGrants(grants []event.Grant, r *Request) []event.Grant {
 	switch {
 	case r.Kind == Read, r.Kind == Write:
 		return coverEach(grants, r.Details, func(g event.Grant, path string) bool {
-			return g.Kind == r.Kind && g.Folder != "" && within(g.Folder, path)
+			return g.Kind == r.Kind && (g.Folder != "" && within(g.Folder, path) || g.Subject == path && !slices.Contains(r.Folders, path))
 		})
 	case r.Plain != nil:
 		if i := slices.IndexFunc(grants, func(g event.Grant) bool { return coversLine(g, r) }); i >= 0 {
@@ -51,9 +51,11 @@ func coversLine(g event.Grant, r *Request) bool {
 }
 
 // sameSurroundings reports whether a command of a request runs where a grant says, with
-// the same kind of input.
+// the same kind of input. A grant that names no directory is for the working directory,
+// whichever that is: it is for always, or for words that are safe in any directory, or one
+// of an older version.
 func sameSurroundings(g event.Grant, r *Request) bool {
-	return g.Dir == r.Elsewhere && g.Terminal == r.Terminal && g.Input == r.Input
+	return (g.Dir == r.Elsewhere || g.Dir == r.Dir) && g.Terminal == r.Terminal && g.Input == r.Input
 }
 
 // coversCommand reports whether a grant covers one command of a command line: by the

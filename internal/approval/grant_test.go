@@ -1,6 +1,8 @@
 package approval_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,7 +13,7 @@ import (
 
 func TestAGrantCoversWhatItSays(t *testing.T) {
 	elsewhere, terminal, input := command("ls -l"), command("ls -l"), command("ls -l")
-	elsewhere.Elsewhere, terminal.Terminal, input.Input = "/tmp", true, true
+	elsewhere.Dir, elsewhere.Elsewhere, terminal.Terminal, input.Input = "/tmp", "/tmp", true, true
 	outside := approval.Request{Kind: approval.Shell, Tool: "bash"}
 	outside.ReadCommand(shell.Parse("git status"), approval.Surroundings{Dir: "/elsewhere", Home: "/w"})
 	custom := approval.Request{Kind: approval.CustomTool, Tool: "deploy", Subjects: []string{"deploy"}}
@@ -90,7 +92,7 @@ func TestAGrantCoversWhatItSays(t *testing.T) {
 // label of each says what else.
 func TestAnOfferAllowsWhatItShows(t *testing.T) {
 	elsewhere := command("git push origin main")
-	elsewhere.Elsewhere, elsewhere.Terminal = "/tmp", true
+	elsewhere.Dir, elsewhere.Elsewhere, elsewhere.Terminal = "/tmp", "/tmp", true
 	outside := approval.Request{Kind: approval.Shell, Tool: "bash"}
 	outside.ReadCommand(shell.Parse("git status"), approval.Surroundings{Dir: "/elsewhere", Home: "/w"})
 	guarded := approval.Request{Kind: approval.Shell, Tool: "bash"}
@@ -170,5 +172,83 @@ func TestAPrefixCoversNoRedirection(t *testing.T) {
 		if d := approval.Judge("", event.PermissionRules{}, grant, readLine(line, in)); d.Verdict != want {
 			t.Errorf("%s: %s, want %s", line, verdictName(d.Verdict), verdictName(want))
 		}
+	}
+}
+
+// TestAGrantHoldsWhereItWasGiven: a command line that was approved in a folder is not covered
+// in another one, be it that the session works there now, or that a link leads there.
+func TestAGrantHoldsWhereItWasGiven(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"a/sub", "b/sub"} {
+		if err := os.MkdirAll(filepath.Join(top, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(top, "a/link")
+	lead := func(to string) {
+		t.Helper()
+		_ = os.Remove(link) // the first time there is none
+		if err := os.Symlink(filepath.Join(top, to), link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(home, dir string) *approval.Request {
+		r := &approval.Request{Kind: approval.Shell, Tool: "bash"}
+		r.ReadCommand(shell.Parse("./clean.sh all"), approval.Surroundings{Home: filepath.Join(top, home), Dir: filepath.Join(top, dir)})
+		return r
+	}
+	for _, test := range []struct {
+		name                  string
+		home, dir, now, later string // folders of the session and of the command, before and after
+		covered               bool
+	}{
+		{"the same folder", "a", "a", "a", "a", true},
+		{"another folder of the session", "a", "a", "a", "a/sub", false},
+		{"the session has moved", "a", "a", "b", "b", false},
+		{"the session has moved to a folder below", "a", "a", "a/sub", "a/sub", false},
+		{"the session has moved, the command has not", "a", "a", "b", "a", true},
+		{"a folder that the session has moved to", "a", "a/sub", "a/sub", "a/sub", true},
+		{"by a link that leads there", "a", "a/sub", "a", "a/link", true},
+		{"by a link that led elsewhere", "a", "a/link", "a", "a/link", false},
+	} {
+		lead(map[bool]string{true: "b", false: "a/sub"}[test.name == "by a link that led elsewhere"])
+		grants := read(test.home, test.dir).SessionGrants()
+		lead("a/sub")
+		d := approval.Judge("", event.PermissionRules{}, grants, read(test.now, test.later))
+		if covered := d.Verdict == approval.Grant; covered != test.covered {
+			t.Errorf("%s: covered = %v by %+v, want %v", test.name, covered, grants, test.covered)
+		}
+	}
+}
+
+// TestAnApprovedFileIsOneFile: the path of a file that was approved covers nothing below it
+// when it has become a folder, and that of a folder says that it does.
+func TestAnApprovedFileIsOneFile(t *testing.T) {
+	named := file(approval.Read, "view", "/v/x")
+	folder := file(approval.Read, "view", "/v/x")
+	folder.Folders = folder.Details
+	below := file(approval.Read, "view", "/v/x/secret")
+	for _, test := range []struct {
+		name         string
+		asked, later approval.Request
+		covered      bool
+	}{
+		{"the file", named, named, true},
+		{"a folder in its place", named, folder, false},
+		{"a file below", named, below, false},
+		{"the folder", folder, folder, true},
+		{"a file in the folder", folder, below, true},
+		{"a file in the place of the folder", folder, named, true},
+	} {
+		d := approval.Judge("", event.PermissionRules{}, test.asked.SessionGrants(), &test.later)
+		if covered := d.Verdict == approval.Grant; covered != test.covered {
+			t.Errorf("%s: covered = %v, want %v", test.name, covered, test.covered)
+		}
+	}
+	if label := folder.Offers()[1].Label; label != "reading anything below /v/x" {
+		t.Errorf("the offer of a folder says %q", label)
 	}
 }

@@ -70,7 +70,7 @@ func (r *Request) subjectGrants() []event.Grant {
 
 // commandOffers returns the offers for a command line that is understood.
 func (r *Request) commandOffers() []event.Offer {
-	exact := event.Grant{Kind: Shell, Command: r.Plain.String(), Dir: r.Elsewhere, Terminal: r.Terminal, Input: r.Input}
+	exact := event.Grant{Kind: Shell, Command: r.Plain.String(), Dir: r.Dir, Terminal: r.Terminal, Input: r.Input}
 	offers := []event.Offer{{ID: event.OfferCommand, Label: "exactly this command line: " + CommandText(r.Plain), Grants: []event.Grant{exact}}}
 	prefixes, ok := coveringPrefixes(r.Plain)
 	if !ok || r.reading == nil || r.reading.blocked != "" {
@@ -101,15 +101,24 @@ func coveringPrefixes(p *shell.Plain) (list [][]string, ok bool) {
 	return list, true
 }
 
-// fileOffers returns the offers for files: the files themselves, and everything below the
-// folders that they are in.
+// fileOffers returns the offers for files: what was named, and everything below the folders
+// that it is in. A folder that was named stands for everything below it.
 func (r *Request) fileOffers() []event.Offer {
 	if len(r.Details) == 0 {
 		return nil
 	}
 	verb := map[string]string{Read: "reading ", Write: "writing "}[r.Kind]
-	offers := []event.Offer{{ID: event.OfferFile, Label: verb + strings.Join(r.Details, ", "), Grants: folderGrants(r.Kind, r.Details)}}
-	var folders []string
+	named := event.Offer{ID: event.OfferFile}
+	var texts, folders []string
+	for _, path := range r.Details {
+		text, grant := path, event.Grant{Kind: r.Kind, Subject: path}
+		if slices.Contains(r.Folders, path) {
+			text, grant = "anything below "+path, event.Grant{Kind: r.Kind, Folder: path}
+		}
+		texts, named.Grants = append(texts, text), append(named.Grants, grant)
+	}
+	named.Label = verb + strings.Join(texts, ", ")
+	offers := []event.Offer{named}
 	for _, path := range r.Details {
 		if dir := filepath.Dir(path); dir == "/" || dir == "." {
 			return offers

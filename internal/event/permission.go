@@ -88,16 +88,16 @@ type PermissionDoneData struct {
 // and Subject says what it covers; a grant that says nothing covers nothing.
 type Grant struct {
 	Kind string `json:"kind"` // kind of permission request, such as "shell" or "write"
-	// Subject is what is approved of a kind other than those of commands and files: the
-	// name of a tool. Older versions stored names of commands in it.
+	// Subject is what is approved by its whole name: a tool, or the absolute path of one file.
+	// Older versions stored names of commands in it, and files in Folder.
 	Subject string `json:"subject,omitempty"`
 
 	Command  string   `json:"command,omitempty"`   // a command line in the form that is run, word for word
-	Dir      string   `json:"directory,omitempty"` // directory in which the command line runs
+	Dir      string   `json:"directory,omitempty"` // directory in which the command line runs; the working directory of whichever session if it is empty
 	Terminal bool     `json:"terminal,omitempty"`  // true if it has a terminal
 	Input    bool     `json:"input,omitempty"`     // true if it can be given input
 	Prefix   []string `json:"prefix,omitempty"`    // words with which a command begins
-	Folder   string   `json:"folder,omitempty"`    // absolute path of a folder, or of a file: it and everything below it
+	Folder   string   `json:"folder,omitempty"`    // absolute path of a folder: it and everything below it
 }
 
 // A PermissionResult says how a permission question ended.

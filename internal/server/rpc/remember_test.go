@@ -37,7 +37,7 @@ func TestOnlyWhatWasShownIsRemembered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rules, err := covered([]event.Event{e}, "q", &test.decision)
+		rules, err := covered([]event.Event{e}, "q", "/w", &test.decision)
 		var got []string
 		for _, r := range rules {
 			if r.Grant == nil || r.Argument == nil || *r.Argument == "" {
@@ -52,8 +52,32 @@ func TestOnlyWhatWasShownIsRemembered(t *testing.T) {
 		if err == nil && text != test.want || err != nil && !strings.Contains(text, test.want) {
 			t.Errorf("%s: %s, want %s", test.name, text, test.want)
 		}
-		if rules, err := covered([]event.Event{e}, "another", &test.decision); len(rules) > 0 || err != nil {
+		if rules, err := covered([]event.Event{e}, "another", "/w", &test.decision); len(rules) > 0 || err != nil {
 			t.Errorf("%s: of another question: %v, %v", test.name, rules, err)
+		}
+	}
+}
+
+// TestWhereACommandIsRemembered: an approval for a place is for the folder that was shown,
+// and one for always is for the working directory of every session.
+func TestWhereACommandIsRemembered(t *testing.T) {
+	for _, test := range []struct {
+		name, kind, shown, want string
+	}{
+		{"for a place", turn.ApproveForLocation, "/w", "/w"},
+		{"for always", turn.ApprovePermanently, "/w", ""},
+		{"for always, in another folder", turn.ApprovePermanently, "/w/sub", "/w/sub"},
+	} {
+		e, err := event.Encode(event.Head{ID: "e", Time: time.Now()}, event.PermissionAskedData{
+			RequestID: "q", PermissionRequest: json.RawMessage(`{}`), Grants: []event.Grant{{Kind: "shell", Command: "'make'", Dir: test.shown}},
+			Abide: &event.PermissionMore{Dir: test.shown},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules, err := covered([]event.Event{e}, "q", "/w", &turn.Decision{Kind: test.kind})
+		if err != nil || len(rules) != 1 || rules[0].Grant.Dir != test.want {
+			t.Errorf("%s: %+v, %v; want the folder %q", test.name, rules, err, test.want)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func (c *conn) remembered(ctx context.Context, p api.AnswerPermissionParams, d *
 	case said.Approval != nil && said.Approval.Kind != "" && said.Approval.Kind != "commands" && d.Offer == "":
 		k.rules, err = approvedRules(*said.Approval, cmp.Or(k.location, st.Config.WorkingDirectory))
 	default:
-		k.rules, err = covered(st.Questions, p.RequestID, d)
+		k.rules, err = covered(st.Questions, p.RequestID, st.Config.WorkingDirectory, d)
 	}
 	return k, err
 }
@@ -113,8 +113,9 @@ func domain(name string) []event.Rule {
 }
 
 // covered is what an answer to an open question covers for longer, as rules. Nothing is
-// remembered about a question that is not open: its answer is too late anyway.
-func covered(open []event.Event, requestID string, d *turn.Decision) ([]event.Rule, error) {
+// remembered about a question that is not open: its answer is too late anyway. A command in
+// the working directory that is approved for always is approved in that of every session.
+func covered(open []event.Event, requestID, dir string, d *turn.Decision) ([]event.Rule, error) {
 	for _, e := range open {
 		asked, err := event.As[event.PermissionAskedData](e)
 		if e.Type != event.PermissionAsked || err != nil || asked.RequestID != requestID {
@@ -133,6 +134,9 @@ func covered(open []event.Event, requestID string, d *turn.Decision) ([]event.Ru
 		}
 		var rules []event.Rule
 		for _, g := range turn.Narrow(grants) {
+			if d.Kind == turn.ApprovePermanently && asked.Abide != nil && asked.Abide.Dir == dir {
+				g.Dir = ""
+			}
 			rules = append(rules, turn.GrantRule(g))
 		}
 		return rules, nil

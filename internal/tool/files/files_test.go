@@ -252,6 +252,11 @@ func TestPermissionToReadIsAsked(t *testing.T) {
 		if r.Kind != approval.Read || r.Allowed {
 			t.Errorf("%s %s: %+v", test.tool, test.arguments, r)
 		}
+		for _, path := range r.Details {
+			if isFolder := path == "/" || path == b.dir; slices.Contains(r.Folders, path) != isFolder {
+				t.Errorf("%s %s: %s is a folder: %v", test.tool, test.arguments, path, isFolder)
+			}
+		}
 	}
 	b.allow([]scope.Rule{{Target: b.dir, Mode: scope.Read}})
 	if r, _ := b.request("view", `{"path":"a.txt"}`); !r.Allowed {

@@ -46,6 +46,9 @@ func request(call tool.Call, kind string, names []string, found []workspace.Judg
 	r := &approval.Request{Kind: kind, Aliases: names, Dirs: []string{call.Dir}, Allowed: true, Ask: ask, Prompt: ask}
 	for _, f := range found {
 		r.Details = append(r.Details, f.Path)
+		if f.Err == nil && f.Kind == scope.Folder {
+			r.Folders = append(r.Folders, f.Path)
+		}
 		r.Allowed = r.Allowed && f.Verdict == scope.Allowed && f.Protected == ""
 		r.Protected = cmp.Or(r.Protected, f.Protected)
 	}
