@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
@@ -21,7 +22,7 @@ type linkSearch struct {
 }
 
 // find returns why the file is protected, given a folder that it is in; empty if it is
-// not. Of .git only the files that git runs code from can be found, which the caller has
+// not. Of .git and the like only the files that run code can be found, which the caller has
 // compared already: the others are too many.
 func (s *linkSearch) find(dir string) string {
 	for _, data := range s.list.data {
@@ -56,7 +57,7 @@ func (s *linkSearch) among(x index, dir, base string) string {
 	for _, rules := range x {
 		for _, r := range rules {
 			path, err := filepath.Rel(base, r.path)
-			if err != nil || !filepath.IsLocal(path) || path == ".git" {
+			if err != nil || !filepath.IsLocal(path) || slices.Contains([]string{".git", ".hg", ".jj", ".sl"}, path) {
 				continue
 			}
 			if reason := s.below(filepath.Join(dir, path), r.reason); reason != "" {

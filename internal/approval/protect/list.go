@@ -13,6 +13,8 @@ const (
 	reasonSSH      = "it says who may log in, and ssh runs commands from it"
 	reasonEditor   = "an editor runs code from it when it starts or opens the folder"
 	reasonAgent    = "another agent reads from it what it may do and which programs it starts"
+	reasonVersions = "a program for versions runs commands from its configuration"
+	reasonMise     = "mise runs commands from it when a shell enters the folder"
 	reasonDirenv   = "direnv runs it when a shell enters the folder"
 	reasonTool     = "a program that people use every day runs code from it"
 	reasonSecrets  = "programs run commands from it to get passwords and keys"
@@ -41,7 +43,22 @@ var anywhere = newIndex([]rule{
 	{".githooks/", reasonHook},
 	{".husky/", reasonHook},
 
+	// Commands that a hook of these programs runs. The hook itself stays the same.
+	{".lefthook.yml", reasonHook},
+	{"lefthook.yaml", reasonHook},
+	{"lefthook.yml", reasonHook},
+	{"lefthook-local.yml", reasonHook},
+	{".overcommit.yml", reasonHook},
+	{".pre-commit-config.yaml", reasonHook},
+	// Other programs for versions have hooks and commands in their configuration, too.
+	{".hg/", reasonVersions},
+	{".jj/", reasonVersions},
+
 	{".envrc", reasonDirenv},
+	{".config/mise/", reasonMise},
+	{".mise.toml", reasonMise},
+	{"mise.toml", reasonMise},
+	{"mise.local.toml", reasonMise},
 
 	// Tasks that run when a folder is opened, paths of programs, debuggers, plugins.
 	{".vscode/", reasonEditor},
@@ -56,6 +73,25 @@ var anywhere = newIndex([]rule{
 	{".lvimrc", reasonEditor},
 	{".dir-locals.el", reasonEditor},
 	{".dir-locals-2.el", reasonEditor},
+	{".helix/", reasonEditor},
+	{".vim/", reasonEditor},
+	{".vimrc", reasonEditor},
+
+	// What interpreters and debuggers run from the folder in which they are started.
+	{".gdbinit", reasonTool},
+	{".ghci", reasonTool},
+	{".iex.exs", reasonTool},
+	{".irbrc", reasonTool},
+	{".lldbinit", reasonTool},
+	{".pdbrc", reasonTool},
+	{".pryrc", reasonTool},
+	{".Renviron", reasonTool},
+	{".Rprofile", reasonTool},
+
+	// Programs that a shell, an editor or npm finds before those of the system.
+	{".venv/bin/", reasonPrograms},
+	{"venv/bin/", reasonPrograms},
+	{"node_modules/.bin/", reasonPrograms},
 
 	// Servers that are started, hooks that are run, permissions that are given.
 	{".mcp.json", reasonAgent},
@@ -67,6 +103,12 @@ var anywhere = newIndex([]rule{
 	{".windsurf/", reasonAgent},
 	{".opencode/", reasonAgent},
 	{"opencode.json", reasonAgent},
+	{"opencode.jsonc", reasonAgent},
+	{".crush.json", reasonAgent},
+	{"crush.json", reasonAgent},
+	{".kiro/", reasonAgent},
+	{".qwen/", reasonAgent},
+	{".roo/", reasonAgent},
 	{".copilot/", reasonAgent},
 	{".github/hooks/", reasonAgent},
 	{".github/copilot/", reasonAgent},
@@ -111,12 +153,18 @@ var inHome = newIndex([]rule{
 	{".config/nushell/", reasonShell},
 	{".config/powershell/", reasonShell},
 	{".config/starship.toml", reasonShell},
+	{".local/share/bash-completion/", reasonShell},
 
 	{".xprofile", reasonSession},
 	{".xinitrc", reasonSession},
 	{".xsession", reasonSession},
 	{".xsessionrc", reasonSession},
 	{".pam_environment", reasonSession},
+	{".config/hypr/", reasonSession},
+	{".config/i3/", reasonSession},
+	{".config/sway/", reasonSession},
+	{".forward", reasonService}, // a command for each mail
+	{".procmailrc", reasonService},
 	{".config/environment.d/", reasonSession},
 	{".config/autostart/", reasonSession},
 	{".config/autostart-scripts/", reasonSession},
@@ -128,9 +176,16 @@ var inHome = newIndex([]rule{
 
 	{".gitconfig", reasonGit},
 	{".config/git/", reasonGit},
+	{".config/hg/", reasonVersions},
+	{".jjconfig.toml", reasonVersions},
+	{".subversion/", reasonVersions},
 	{".ssh/", reasonSSH},
+	{".rhosts", reasonSSH},
+	{".shosts", reasonSSH},
 	{".gnupg/", reasonSecrets},
 	{".docker/config.json", reasonSecrets},
+	{".docker/cli-plugins/", reasonPrograms},
+	{".netrc", reasonSecrets},
 	{".kube/", reasonSecrets},
 	{".aws/", reasonSecrets},
 	{".config/gcloud/", reasonSecrets},
@@ -151,6 +206,8 @@ var inHome = newIndex([]rule{
 	{".config/VSCodium/User/", reasonEditor},
 	{".config/Cursor/User/", reasonEditor},
 	{"Library/Application Support/Code/User/", reasonEditor},
+	{".config/nano/", reasonEditor},
+	{".nanorc", reasonEditor},
 
 	{".claude.json", reasonAgent},
 	{".config/opencode/", reasonAgent},
@@ -182,6 +239,25 @@ var inHome = newIndex([]rule{
 	{".wgetrc", reasonTool},
 	{".yarnrc", reasonTool},
 	{".yarnrc.yml", reasonTool},
+	// go, pip and others take from these where code comes from and what is run with it.
+	{".config/go/env", reasonTool},
+	{"Library/Application Support/go/env", reasonTool},
+	{".config/pip/", reasonTool},
+	{".pip/", reasonTool},
+	{"Library/Application Support/pip/", reasonTool},
+	{".config/uv/", reasonTool},
+	{".bundle/config", reasonTool},
+	{".gemrc", reasonTool},
+	{".gradle/gradle.properties", reasonTool},
+	{".m2/settings.xml", reasonTool},
+	{".mavenrc", reasonTool},
+	{".ansible.cfg", reasonTool},
+	{".terraformrc", reasonTool},
+	// Others run a pager, a filter or a script that is named in these.
+	{".config/lesskey", reasonTool},
+	{".lessfilter", reasonTool},
+	{".lesskey", reasonTool},
+	{".ripgreprc", reasonTool},
 
 	{".bun/bin/", reasonPrograms},
 	{".cargo/bin/", reasonPrograms},
@@ -194,10 +270,48 @@ var inHome = newIndex([]rule{
 // inSystem is protected outside of home directories, for users who may write there.
 var inSystem = newIndex([]rule{
 	{"etc/", reasonSystem},
+	{"private/etc/", reasonSystem},
+	{"private/var/at/", reasonService},
 	{"var/spool/cron/", reasonService},
+	{"var/spool/at/", reasonService},
+	{"Library/LaunchAgents/", reasonService},
+	{"Library/LaunchDaemons/", reasonService},
 	{"usr/local/bin/", reasonPrograms},
 	{"usr/local/sbin/", reasonPrograms},
+	{"opt/homebrew/bin/", reasonPrograms},
 })
+
+// inHomeCrowded and inSystemCrowded are protected like inHome and inSystem. Other names of the
+// files there are not looked for, because they are too many.
+var (
+	inHomeCrowded = newIndex([]rule{
+		{".asdf/", reasonPrograms},
+		{".local/lib/", reasonPrograms}, // Python runs every .pth file there when it starts
+		{".local/share/gh/extensions/", reasonPrograms},
+		{".local/share/mise/", reasonPrograms},
+		{".npm-global/bin/", reasonPrograms},
+		{".nvm/versions/", reasonPrograms},
+		{".pyenv/", reasonPrograms},
+		{".rbenv/", reasonPrograms},
+		{".sbt/", reasonPrograms},
+		{".terraform.d/", reasonPrograms},
+		{".volta/bin/", reasonPrograms},
+		{".yarn/bin/", reasonPrograms},
+	})
+	inSystemCrowded = newIndex([]rule{
+		{"bin/", reasonSystem},
+		{"boot/", reasonSystem},
+		{"lib/", reasonSystem},
+		{"lib64/", reasonSystem},
+		{"sbin/", reasonSystem},
+		{"sys/", reasonSystem},
+		{"usr/bin/", reasonSystem},
+		{"usr/lib/", reasonSystem},
+		{"usr/local/lib/", reasonSystem},
+		{"usr/sbin/", reasonSystem},
+		{"proc/sys/", reasonSystem}, // kernel.core_pattern is a program
+	})
+)
 
 // inRepository is protected in the folder of a repository, which is usually called .git.
 var inRepository = newIndex([]rule{

@@ -12,6 +12,7 @@
 package protect
 
 import (
+	"cmp"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -116,7 +117,7 @@ func (l List) named(path string) string {
 	}
 	for _, home := range l.homes {
 		if rest, ok := below(components(home), names); ok {
-			if reason := inHome.find(rest); reason != "" {
+			if reason := findInHome(rest); reason != "" {
 				return reason
 			}
 		}
@@ -128,7 +129,7 @@ func (l List) named(path string) string {
 			}
 		}
 	}
-	if reason := inSystem.find(names); reason != "" {
+	if reason := cmp.Or(inSystem.find(names), inSystemCrowded.find(names), inOtherHome(names)); reason != "" {
 		return reason
 	}
 	for i := range names { // each folder of the path may be one of those that are protected anywhere
@@ -136,8 +137,27 @@ func (l List) named(path string) string {
 			return reason
 		}
 	}
+	if n := len(names); n > 0 && strings.HasSuffix(names[n-1], ".code-workspace") {
+		return reasonEditor
+	}
 	return bareRepository(names)
 }
+
+// inOtherHome returns why a path in the home of another user is protected: an administrator
+// may write there. Names without a dot are left out, because a project can be in such a folder.
+func inOtherHome(names []string) string {
+	depth := map[string]int{"home": 2, "root": 1, "users": 2} // names of the home itself
+	if len(names) == 0 {
+		return ""
+	}
+	at := depth[names[0]]
+	if at == 0 || len(names) <= at || !strings.HasPrefix(names[at], ".") {
+		return ""
+	}
+	return findInHome(names[at:])
+}
+
+func findInHome(names []string) string { return cmp.Or(inHome.find(names), inHomeCrowded.find(names)) }
 
 // inData returns why a path in the data folder is protected. The plan of a session and
 // the files that it makes for people stand there too, and run no code.

@@ -43,6 +43,37 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
+// TestWhatRunsCodeByItselfIsProtected: programs take from these files what they run, or where
+// code comes from, without a word of it on their command line.
+func TestWhatRunsCodeByItselfIsProtected(t *testing.T) {
+	f := newFixture(t)
+	xdg := filepath.Join(filepath.Dir(f.home), "xdg")
+	for _, path := range []string{
+		xdg + "/go/env", xdg + "/pip/pip.conf",
+		f.home + "/.config/go/env", f.home + "/.config/pip/pip.conf", f.home + "/.pip/pip.conf", f.home + "/.m2/settings.xml", f.home + "/.gradle/gradle.properties",
+		f.home + "/.docker/cli-plugins/docker-x", f.home + "/.lessfilter", f.home + "/.nanorc", f.home + "/.ripgreprc", f.home + "/.netrc", f.home + "/.rhosts",
+		f.home + "/.config/sway/config", f.home + "/.subversion/config", f.home + "/.local/lib/python3.13/site-packages/x.pth", f.home + "/.pyenv/shims/python",
+		f.home + "/.local/share/bash-completion/completions/git", f.home + "/.forward",
+		f.project + "/.pre-commit-config.yaml", f.project + "/lefthook.yml", f.project + "/.hg/hgrc", f.project + "/mise.toml", f.project + "/.config/mise/config.toml",
+		f.project + "/.vimrc", f.project + "/.helix/languages.toml", f.project + "/.Rprofile", f.project + "/sub/.ghci", f.project + "/.venv/bin/python",
+		f.project + "/node_modules/.bin/tsc", f.project + "/opencode.jsonc", f.project + "/.kiro/hooks/x", f.project + "/team.code-workspace",
+		"/home/another/.bashrc", "/home/another/.ssh/authorized_keys", "/root/.profile", "/Users/another/.zshrc",
+		"/usr/bin/ls", "/lib/systemd/system/x.service", "/proc/sys/kernel/core_pattern", "/private/etc/hosts", "/Library/LaunchDaemons/x.plist",
+	} {
+		if reason, ok := f.list.Protected(path); !ok || reason == "" {
+			t.Errorf("%s is not protected", path)
+		}
+	}
+	for _, path := range []string{
+		f.home + "/.config/gopls/x", f.project + "/node_modules/x/index.js", f.project + "/venv/lib/x.py", f.project + "/.config/mised",
+		"/home/another/project/x", "/home/app/bin/rails", "/home/app", "/rooted/.profile", "/usr/src/app/x", "/usr/share/x", "/opt/app/bin/x", "/proc/1/fd/1", "/system/x",
+	} {
+		if reason, ok := f.list.Protected(path); ok {
+			t.Errorf("%s is protected: %s", path, reason)
+		}
+	}
+}
+
 func TestWhatIsProtected(t *testing.T) {
 	f := newFixture(t)
 	xdg := filepath.Join(filepath.Dir(f.home), "xdg")

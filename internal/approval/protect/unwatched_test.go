@@ -11,6 +11,10 @@ import (
 // security names it, too.
 var unwatched = []string{
 	"~/.bun/bin", "~/.cargo/bin", "~/.deno/bin", "~/.local/bin", "~/bin", "~/go/bin", // programs are large, and installers write there
+	"~/.asdf", "~/.docker/cli-plugins", "~/.local/lib", "~/.local/share/gh/extensions", "~/.local/share/mise",
+	"~/.npm-global/bin", "~/.nvm/versions", "~/.pyenv", "~/.rbenv", "~/.volta/bin", "~/.yarn/bin",
+	"./.venv/bin", "./node_modules/.bin", "./venv/bin",
+	"~/.sbt", "~/.terraform.d", "~/.local/share/bash-completion", // there is too much in them
 	"~/.claude.json", "~/.config/gcloud", "~/.config/github-copilot", // programs write there all the time
 	"~/.local/share/applications", "~/.password-store",
 	"./.abide/memory", // abide itself writes there
@@ -36,8 +40,8 @@ func TestWhatIsNotWatchedIsNamed(t *testing.T) {
 	for i, path := range folders {
 		folders[i] = strings.Join(components(strings.NewReplacer(home, "~", project, ".").Replace(path)), "/")
 	}
-	for at, list := range map[string]index{"~": inHome, ".": anywhere} {
-		for _, rules := range list {
+	for list, at := range map[*index]string{&inHome: "~", &inHomeCrowded: "~", &anywhere: "."} {
+		for _, rules := range *list {
 			for _, r := range rules {
 				path := at + "/" + strings.Join(r.names, "/")
 				seen := slices.ContainsFunc(folders, func(f string) bool { return f == path || r.folder && strings.HasPrefix(f, path+"/") })

@@ -153,7 +153,7 @@ func (w *targets) addHome(home string) {
 	w.addBelow(home,
 		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".bash_completion", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
 		".zlogout", ".oh-my-zsh/oh-my-zsh.sh", ".kshrc", ".mkshrc", ".shrc", ".cshrc", ".tcshrc", ".login", ".logout", ".inputrc",
-		".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".pam_environment",
+		".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".pam_environment", ".forward", ".procmailrc", ".jjconfig.toml", ".subversion/config", ".rhosts", ".shosts", ".netrc",
 		".ssh/config", ".ssh/authorized_keys", ".ssh/authorized_keys2", ".ssh/rc", ".ssh/environment",
 		".aws/config", ".aws/credentials", ".docker/config.json", ".gnupg/gpg.conf", ".gnupg/gpg-agent.conf", ".kube/config",
 		".vimrc", ".gvimrc", ".vim/vimrc", ".vim/gvimrc", ".emacs", ".emacs.el", ".emacs.d/init.el", ".emacs.d/early-init.el",
@@ -161,7 +161,10 @@ func (w *targets) addHome(home string) {
 		".claude/settings.json", ".codex/config.toml", ".gemini/settings.json", ".copilot/mcp-config.json", ".cursor/mcp.json", ".cursor/hooks.json",
 		".bash_it/bash_it.sh", ".cargo/env", ".fzf.bash", ".fzf.zsh", ".nvm/nvm.sh", ".p10k.zsh", ".sdkman/bin/sdkman-init.sh",
 		".cargo/config", ".cargo/config.toml", ".curlrc", ".gradle/init.gradle", ".hgrc", ".npmrc", ".pdbrc", ".wgetrc", ".yarnrc", ".yarnrc.yml",
-		"Library/Application Support/Code/User/settings.json", "Library/Application Support/Code/User/tasks.json")
+		".ansible.cfg", ".bundle/config", ".gemrc", ".gradle/gradle.properties", ".m2/settings.xml", ".mavenrc", ".pip/pip.conf", ".terraformrc", ".lessfilter", ".lesskey",
+		".nanorc", ".ripgreprc",
+		"Library/Application Support/Code/User/settings.json", "Library/Application Support/Code/User/tasks.json",
+		"Library/Application Support/go/env", "Library/Application Support/pip/pip.conf")
 	w.addFolders(home, ".oh-my-zsh/custom", ".vim/plugin", ".vim/after/plugin", ".vim/autoload", ".claude/hooks", ".gradle/init.d", ".ipython/profile_default/startup",
 		".local/share/systemd/user", "Library/LaunchAgents")
 	w.addConfig(filepath.Join(home, ".gitconfig"))
@@ -173,7 +176,8 @@ func (w *targets) addUserConfig(config string) {
 		"abide/config.toml", "fish/config.fish", "zsh/.zshrc", "zsh/.zshenv", "zsh/.zprofile", "zsh/.zlogin", "nushell/config.nu", "nushell/env.nu",
 		"powershell/profile.ps1", "powershell/Microsoft.PowerShell_profile.ps1", "starship.toml",
 		"nvim/init.vim", "nvim/init.lua", "emacs/init.el", "emacs/early-init.el", "helix/config.toml", "helix/languages.toml", "zed/settings.json", "zed/tasks.json",
-		"gh/config.yml", "direnv/direnvrc", "direnv/direnv.toml", "tmux/tmux.conf", "mise/config.toml", "opencode/opencode.json", "mcp/mcp.json")
+		"gh/config.yml", "direnv/direnvrc", "direnv/direnv.toml", "tmux/tmux.conf", "mise/config.toml", "opencode/opencode.json", "mcp/mcp.json",
+		"hypr/hyprland.conf", "i3/config", "sway/config", "hg/hgrc", "nano/nanorc", "go/env", "pip/pip.conf", "uv/uv.toml", "lesskey")
 	for _, editor := range []string{"Code", "VSCodium", "Cursor"} {
 		w.addBelow(filepath.Join(config, editor, "User"), "settings.json", "tasks.json", "mcp.json")
 	}
@@ -226,9 +230,14 @@ func (w *targets) addSettings(dir string) {
 		".idea/watcherTasks.xml", ".idea/externalDependencies.xml", ".exrc", ".nvimrc", ".nvim.lua", ".lvimrc", ".dir-locals.el", ".dir-locals-2.el",
 		".claude/settings.json", ".claude/settings.local.json", ".codex/config.toml", ".copilot/mcp-config.json", ".cursor/mcp.json", ".cursor/hooks.json",
 		".gemini/settings.json", ".github/copilot/settings.json", ".opencode/opencode.json", ".continue/config.json", ".continue/config.yaml",
-		".windsurf/hooks.json", ".aider.conf.yml", ".husky/_/h", ".husky/_/husky.sh")
+		".windsurf/hooks.json", ".aider.conf.yml", ".husky/_/h", ".husky/_/husky.sh",
+		".lefthook.yml", "lefthook.yaml", "lefthook.yml", "lefthook-local.yml", ".overcommit.yml", ".pre-commit-config.yaml",
+		".hg/hgrc", ".jj/repo/config.toml", ".config/mise/config.toml", ".mise.toml", "mise.toml", "mise.local.toml",
+		".helix/config.toml", ".helix/languages.toml", ".vim/coc-settings.json", ".vimrc",
+		".gdbinit", ".ghci", ".iex.exs", ".irbrc", ".lldbinit", ".pdbrc", ".pryrc", ".Renviron", ".Rprofile",
+		"opencode.jsonc", ".crush.json", "crush.json", ".kiro/settings/mcp.json", ".qwen/settings.json", ".roo/mcp.json")
 	w.addFolders(dir, ".abide", ".husky", ".githooks", ".github/hooks", ".idea/runConfigurations",
-		".claude/hooks", ".cursor/hooks", ".continue/mcpServers", ".opencode/plugin", ".opencode/plugins")
+		".claude/hooks", ".cursor/hooks", ".continue/mcpServers", ".opencode/plugin", ".opencode/plugins", ".kiro/hooks")
 	w.addEach(filepath.Join(dir, ".devcontainer"), func(container string) { w.addBelow(container, "devcontainer.json") })
 }
 
