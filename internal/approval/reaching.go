@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,10 +22,12 @@ var reaching = map[string]string{
 	"bat":     "--lessopen --pager",
 	"cargo":   "--config",
 	"curl":    "-D -J -K -O -c -o --abstract-unix-socket --alt-svc --config --cookie-jar --dump-header --engine --etag-save --hsts --libcurl --output --output-dir --remote-header-name --remote-name --remote-name-all --ssl-sessions --stderr --trace --trace-ascii --unix-socket",
+	"cpio":    "--rmt-command --rsh-command",
 	"date":    "-s --set",
 	"delta":   "--pager",
 	"diff":    "-l --paginate",
 	"diff3":   "--diff-program",
+	"dmesg":   "-C -D -E -c -n --clear --console-level --console-off --console-on --read-clear",
 	"emacs":   "-e -f -l -u -x --batch --bg-daemon --daemon --eval --execute --fg-daemon --funcall --init-directory --load --script --user",
 	"fd":      "-X -x --exec --exec-batch",
 	"file":    "-C -Z -z --compile --uncompress --uncompress-noreport",
@@ -62,6 +65,7 @@ var reaching = map[string]string{
 	"sort":    "-T -o --compress-program --output --temporary-directory",
 	"split":   "--filter",
 	"sqlite3": "-A -append -cmd -init -vfs -zip",
+	"ss":      "-K --kill",
 	"ssh":     "-E -F -I -o",
 	"svn":     "--config-dir --config-option --diff-cmd --diff3-cmd --editor-cmd",
 	"tar":     "-F -I -g --checkpoint-action --index-file --info-script --listed-incremental --new-volume-script --rmt-command --rsh-command --to-command --use-compress-program --volno-file",
@@ -71,6 +75,9 @@ var reaching = map[string]string{
 	"xmllint": "-o --output --shell",
 	"yq":      "-i -s --in-place --inplace --split-exp --split-exp-file",
 	"zip":     "-O -T -lf --logfile-path --output-file --test --unzip-command",
+
+	"journalctl": "--cursor-file --flush --relinquish-var --rotate --setup-keys --smart-relinquish-var --sync --update-catalog --vacuum-files --vacuum-size --vacuum-time",
+	"systemctl":  "-H --host", // runs ssh
 
 	"git apply":              "--build-fake-ancestor --unsafe-paths",
 	"git archive":            "-o --remote",
@@ -105,6 +112,7 @@ var reaching = map[string]string{
 // sameOptions are other names of programs in reaching.
 var sameOptions = map[string]string{
 	"apt-get": "apt", "batcat": "bat", "bsdtar": "tar", "gtar": "tar", "egrep": "grep", "ex": "vim", "fgrep": "grep", "rgrep": "grep", "fdfind": "fd", "gawk": "awk", "gsort": "sort", "mariadb": "mysql", "mawk": "awk", "more": "less", "nawk": "awk", "ncat": "nc",
+	"busctl": "systemctl", "hostnamectl": "systemctl", "localectl": "systemctl", "loginctl": "systemctl", "timedatectl": "systemctl",
 	"netcat": "nc", "nvim": "vim", "pip3": "pip", "gpg2": "gpg", "rview": "vim", "rvim": "vim", "vi": "vim", "view": "vim", "vimdiff": "vim",
 }
 
@@ -118,19 +126,28 @@ var gitRunners = []string{
 // reachingTexts match the arguments of programs with a language of their own, and of some
 // others, with which they run a program or write a file.
 var reachingTexts = map[string]*lazyregexp.Regexp{
-	"awk":     lazyregexp.New(`system|getline|[|>@]|^-($|[^Fv])`),
-	"curl":    lazyregexp.New(`%output|^--expand-`),
-	"go":      lazyregexp.New(`-extld|-gccgoflags|^--?w(=|$)`), // go env -w sets what every other go command does
-	"kubectl": lazyregexp.New(`^-s`),                           // the server gets the password
-	"less":    lazyregexp.New(`^\+`),
-	"mysql":   lazyregexp.New(`\\|(?i:system|outfile|dumpfile|\bpager\b|\btee\b)`),
-	"nm":      lazyregexp.New(`^@`), // options from a file
-	"objdump": lazyregexp.New(`^@`),
-	"pandoc":  lazyregexp.New(`\.lua\b`), // a reader or a writer that is a script
-	"psql":    lazyregexp.New(`\\|(?i:program)`),
-	"sqlite3": lazyregexp.New(`(?m:^\s*\.)|(?i:writefile|load_extension|edit\s*\(|\battach\b|\bvacuum\s.*into\b)`),
-	"vim":     lazyregexp.New(`^\+`),
+	"awk":  lazyregexp.New(`system|getline|[|>@]|^-($|[^Fv])`),
+	"curl": lazyregexp.New(`%output|^--expand-`),
+	"cpio": aMachine,
+	// Conditions, formats and values with < are Perl; with = it writes.
+	"exiftool": lazyregexp.New(`(?i)[<=>]|^-(@|api|common_args|config|delete_original|efile|execute|geotag|if|o|out|p|printformat|restore_original|stay_open|userparam|w|textout|tagout|tagsfromfile)[0-9+!]*$`),
+	"go":       lazyregexp.New(`-extld|-gccgoflags|^--?w(=|$)`),            // go env -w sets what every other go command does
+	"ip":       lazyregexp.New(`^(e|ex|exe|exec)$|^--?b(a(t(c(h)?)?)?)?$`), // ip netns exec and ip vrf exec, and a file with commands
+	"kubectl":  lazyregexp.New(`^-s`),                                      // the server gets the password
+	"less":     lazyregexp.New(`^\+`),
+	"mysql":    lazyregexp.New(`\\|(?i:system|outfile|dumpfile|\bpager\b|\btee\b)`),
+	"nm":       lazyregexp.New(`^@`), // options from a file
+	"objdump":  lazyregexp.New(`^@`),
+	"pandoc":   lazyregexp.New(`\.lua\b`), // a reader or a writer that is a script
+	"psql":     lazyregexp.New(`\\|(?i:program)`),
+	"sqlite3":  lazyregexp.New(`(?m:^\s*\.)|(?i:writefile|load_extension|edit\s*\(|\battach\b|\bvacuum\s.*into\b)`),
+	"tar":      aMachine,
+	"vim":      lazyregexp.New(`^\+`),
 }
+
+// aMachine matches the name of an archive on another machine, HOST:FILE, to which programs
+// for archives connect with rsh or ssh.
+var aMachine = lazyregexp.New(`^[^/]*:`)
 
 // repositoryKeys match the settings that say which repository git talks to.
 var repositoryKeys = lazyregexp.New(`(?i)^(remote\.|branch\..*remote$)`)
@@ -148,12 +165,12 @@ func reaches(words []string, i int) bool {
 	options, text := reaching[program], reachingTexts[program]
 	switch {
 	case strings.Contains(word, shell.Unknown):
-		return options != "" || text != nil || program == "sed"
+		return options != "" || text != nil || program == "ldd" || program == "sed"
 	case text != nil && text.MatchString(word):
 		return true
 	case program == "curl" && readsFormat(words, i):
 		return true
-	case program == "date" && setsClock(words, i):
+	case program == "date" && setsClock(words, i), program == "ldd" && !isOfSystem(word):
 		return true
 	case program == "tar" && i == 1 && !strings.HasPrefix(word, "-"): // its options may stand without a dash
 		word = "-" + word
@@ -185,6 +202,14 @@ func setsClock(words []string, i int) bool {
 	isValue := slices.Contains([]string{"-d", "-f", "-r", "-ud", "-ur", "--date", "--file", "--reference"}, words[i-1])
 	return !isValue && !strings.HasPrefix(words[i], "-") && !strings.HasPrefix(words[i], "+")
 }
+
+// isOfSystem reports whether a word of ldd is an option or a program of the system. Others
+// may name a loader of their own, which ldd runs.
+func isOfSystem(word string) bool {
+	return strings.HasPrefix(word, "-") || filepath.Clean(word) == word && slices.ContainsFunc(systemFolders, func(dir string) bool { return isBelow(word, dir) })
+}
+
+var systemFolders = []string{"/bin", "/lib", "/lib64", "/sbin", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/sbin"}
 
 // isReaching reports whether a word is one of the options.
 func isReaching(options, word string) bool {
