@@ -280,6 +280,7 @@ type AbortParams struct {
 type AbortResult struct {
 	Success    bool   `json:"success"`
 	Turn       bool   `json:"turn,omitempty"`       // true if a turn was running
+	Compaction bool   `json:"compaction,omitempty"` // true if a compaction was under way
 	Stopped    []Task `json:"stopped,omitempty"`    // the commands that were ended with the turn
 	Background int    `json:"background,omitempty"` // number of commands in the background, which go on
 	Queued     int    `json:"queued,omitempty"`     // number of inputs that wait

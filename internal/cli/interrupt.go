@@ -150,6 +150,8 @@ func stoppedWork(r api.AbortResult) string {
 		return fmt.Sprintf("stopped the turn and %s: %s", plural(len(names), "command", "commands"), strings.Join(names, ", "))
 	case r.Turn:
 		return "stopped the turn"
+	case r.Compaction:
+		return "stopped the compaction"
 	}
 	return "no turn was running"
 }

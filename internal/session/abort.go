@@ -18,6 +18,7 @@ type Stopped struct {
 	Dropped    int           // number of inputs that were dropped
 	Calls      []StoppedCall // the calls whose commands are ended with the turn, also those of agents
 	Background int           // number of tasks that go on, also those of agents
+	Compaction bool          // true if a compaction was stopped
 
 	sessions []event.SessionID // the sessions that were stopped: that of the abort and its agents
 	requests []<-chan struct{} // closed when the requests to models that were under way are over
@@ -90,14 +91,8 @@ func (h *Host) stopWorking(ctx context.Context, id event.SessionID, d event.Abor
 	err := h.change(ctx, id, func(tx *txn) error {
 		agents = h.opts.Tools.Working(tx.State)
 		waited := len(tx.State.Queue.Inputs)
-		if tx.State.Active() || d.Hold && tx.State.Wakes() {
-			stopped.Turn = tx.State.Turn != nil
-			if now := tx.s.asking.now; now != nil {
-				stopped.requests = append(stopped.requests, now.over)
-			}
-			if err := tx.abort(d); err != nil {
-				return err
-			}
+		if err := tx.stopAll(d, &stopped); err != nil {
+			return err
 		}
 		stopped.Queued = len(tx.State.Queue.Inputs)
 		stopped.Dropped = waited - stopped.Queued
@@ -115,6 +110,27 @@ func (h *Host) stopWorking(ctx context.Context, id event.SessionID, d event.Abor
 		stopped.add(its)
 	}
 	return stopped, nil
+}
+
+// stopAll stops the turn, and a compaction of the session: without a turn, too, it makes
+// requests.
+func (tx *txn) stopAll(d event.AbortData, stopped *Stopped) error {
+	compaction, abort := tx.s.compacting.now, tx.s.compacting.abort
+	if tx.State.Active() || d.Hold && tx.State.Wakes() {
+		stopped.Turn = tx.State.Turn != nil
+		if now := tx.s.asking.now; now != nil {
+			stopped.requests = append(stopped.requests, now.over)
+		}
+		abort = func(tx *txn, d event.AbortData) error { return tx.abort(d) }
+	}
+	if err := abort(tx, d); err != nil {
+		return err
+	}
+	if compaction != nil && tx.s.compacting.now != compaction {
+		stopped.Compaction = true
+		stopped.requests = append(stopped.requests, compaction.over)
+	}
+	return nil
 }
 
 // countTasks adds the open tasks of a session to those that are ended or go on.

@@ -28,6 +28,7 @@ type compaction struct {
 	inputs []string
 	cancel context.CancelCauseFunc
 	done   chan event.CompactionCompleteData // buffered; nil if nobody waits
+	over   chan struct{}                     // closed when no more requests are made
 }
 
 // compacting is the activity of compacting the context.
@@ -179,7 +180,7 @@ func (s *Session) withoutOpenCalls(items []transcript.Item, view []*model.Messag
 // is stored.
 func (s *Session) startCompacting(tx *txn, c *compaction) {
 	ctx, cancel := context.WithCancelCause(s.host.ctx)
-	c.cancel = cancel
+	c.cancel, c.over = cancel, make(chan struct{})
 	s.compacting.now = c
 	tx.afterCommit = append(tx.afterCommit, func() {
 		hooks := s.compactHooks(c)
@@ -187,6 +188,7 @@ func (s *Session) startCompacting(tx *txn, c *compaction) {
 			defer cancel(nil)
 			hooks.before(ctx)
 			s.summarise(ctx, c)
+			close(c.over)
 			s.post(func(tx *txn) error {
 				if tx.s.compacting.now != c || tx.s.host.ctx.Err() != nil {
 					return nil
@@ -197,6 +199,7 @@ func (s *Session) startCompacting(tx *txn, c *compaction) {
 			hooks.after(s.host.ctx)
 		}) {
 			cancel(ErrClosed)
+			close(c.over)
 		}
 	})
 }

@@ -576,6 +576,49 @@ func TestAnAbortEndsTheCompactionThatTheTurnWaitsFor(t *testing.T) {
 	}
 }
 
+// TestAStopEndsTheCompactionOfASessionAtRest: no turn is running, and yet the model is being
+// asked, because of a person or ahead of need. Nothing is asked after the stop.
+func TestAStopEndsTheCompactionOfASessionAtRest(t *testing.T) {
+	share := 0.001
+	ahead := event.SessionConfiguredData{Window: 100_000, Infinite: &event.InfiniteSessions{Background: &share}}
+	for _, test := range []struct {
+		name   string
+		config event.SessionConfiguredData
+		stop   event.AbortData
+		ends   bool
+	}{
+		{"by hand", event.SessionConfiguredData{}, event.AbortFor("enough"), true},
+		{"by hand, held", event.SessionConfiguredData{}, event.AbortData{Reason: "enough", KeepQueue: true, Hold: true}, true},
+		{"ahead of need", ahead, event.AbortFor("enough"), true},
+		{"for the queue only", ahead, event.AbortData{Reason: "enough", KeepQueue: true}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			asked, gone := make(chan struct{}), make(chan struct{})
+			m := &scriptedModel{lines: []scriptedReply{{text: strings.Repeat("hi ", 200)}, {text: "on"}}, summaries: []scriptedReply{{wait: gone, asked: asked}, {text: "They said hi."}}}
+			s := squeeze(t, m, test.config)
+			s.say("first " + strings.Repeat("word ", 100))
+			at := s.end()
+			if test.config.Window == 0 {
+				go func() { _, _ = s.Host.Context.Compact(context.Background(), "s", session.Squeeze{}) }() // how it ends is in the log
+			} else {
+				s.say("second")
+			}
+			<-asked
+			stopped, err := s.Host.Stop(t.Context(), "s", test.stop)
+			if err != nil || stopped.Turn || stopped.Compaction != test.ends {
+				t.Fatalf("stopped %+v, %v", stopped, err)
+			}
+			if !test.ends {
+				close(gone)
+			}
+			_, s.n = s.v.Await(t, s.n, event.CompactionComplete)
+			if done := s.compactions(at); len(done) != 1 || (done[0].Cause == event.CauseAborted) != test.ends {
+				t.Errorf("compactions = %+v", done)
+			}
+		})
+	}
+}
+
 func TestACompactionByHand(t *testing.T) {
 	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}, summaries: []scriptedReply{{text: "They said hi."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})

@@ -38,7 +38,7 @@ func (c *conn) abort(ctx context.Context, p api.AbortParams) (api.AbortResult, e
 	d := event.AbortFor(p.Reason)
 	d.KeepQueue, d.Hold = p.KeepQueue, p.KeepQueue
 	stopped, err := c.server.host.Stop(ctx, p.SessionID, d)
-	r := api.AbortResult{Success: err == nil, Turn: stopped.Turn, Queued: stopped.Queued, Dropped: stopped.Dropped, Background: stopped.Background}
+	r := api.AbortResult{Success: err == nil, Turn: stopped.Turn, Compaction: stopped.Compaction, Queued: stopped.Queued, Dropped: stopped.Dropped, Background: stopped.Background}
 	if c.server.opts.Tasks != nil {
 		for _, call := range stopped.Calls {
 			list, _ := c.server.opts.Tasks.Of(ctx, call.Session, []string{call.Key}) // it is stopped, whether or not it can be described
