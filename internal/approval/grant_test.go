@@ -115,6 +115,9 @@ func TestAnOfferAllowsWhatItShows(t *testing.T) {
 		{outside, []string{"once: this call only", "command: exactly this command line: git status"}},
 		{file(approval.Write, "edit", "/w/src/a.go"), []string{"once: this call only", "file: writing /w/src/a.go", "folder: writing anything below /w/src"}},
 		{file(approval.Read, "grep", "/w/a", "/v/b"), []string{"once: this call only", "file: reading /w/a, /v/b", "folder: reading anything below /w, /v"}},
+		{folders(file(approval.Read, "grep", "/v/x"), "/v/x"), []string{"once: this call only", "folder: reading anything below /v/x"}},
+		{folders(file(approval.Read, "grep", "/w/a", "/v/x"), "/v/x"), []string{"once: this call only", "file: reading /w/a, anything below /v/x", "folder: reading anything below /w, /v/x"}},
+		{folders(file(approval.Read, "view", "/"), "/"), []string{"once: this call only"}},
 		{file(approval.Read, "view", "/x"), []string{"once: this call only", "file: reading /x"}},
 		{approval.Request{Kind: approval.CustomTool, Subjects: []string{"deploy"}}, []string{"once: this call only", "tool: any call of deploy"}},
 		{approval.Request{Kind: approval.Shell, Subjects: []string{approval.InputTo + "k"}}, []string{"once: this call only", "input: any further input to this command"}},
@@ -224,12 +227,17 @@ func TestAGrantHoldsWhereItWasGiven(t *testing.T) {
 	}
 }
 
+// folders returns a request of which some paths are folders.
+func folders(r approval.Request, paths ...string) approval.Request {
+	r.Folders = paths
+	return r
+}
+
 // TestAnApprovedFileIsOneFile: the path of a file that was approved covers nothing below it
 // when it has become a folder, and that of a folder says that it does.
 func TestAnApprovedFileIsOneFile(t *testing.T) {
 	named := file(approval.Read, "view", "/v/x")
-	folder := file(approval.Read, "view", "/v/x")
-	folder.Folders = folder.Details
+	folder := folders(file(approval.Read, "view", "/v/x"), "/v/x")
 	below := file(approval.Read, "view", "/v/x/secret")
 	for _, test := range []struct {
 		name         string

@@ -101,30 +101,25 @@ func coveringPrefixes(p *shell.Plain) (list [][]string, ok bool) {
 	return list, true
 }
 
-// fileOffers returns the offers for files: what was named, and everything below the folders
-// that it is in. A folder that was named stands for everything below it.
-func (r *Request) fileOffers() []event.Offer {
-	if len(r.Details) == 0 {
-		return nil
-	}
+// fileOffers returns the offers for files: the files themselves, and everything below the
+// folders that they are in. A folder that was named stands for everything below it, and is
+// not widened to the one above.
+func (r *Request) fileOffers() (offers []event.Offer) {
 	verb := map[string]string{Read: "reading ", Write: "writing "}[r.Kind]
-	named := event.Offer{ID: event.OfferFile}
-	var texts, folders []string
+	var named, folders []string
+	var grants []event.Grant
 	for _, path := range r.Details {
-		text, grant := path, event.Grant{Kind: r.Kind, Subject: path}
+		text, grant, dir := path, event.Grant{Kind: r.Kind, Subject: path}, filepath.Dir(path)
 		if slices.Contains(r.Folders, path) {
-			text, grant = "anything below "+path, event.Grant{Kind: r.Kind, Folder: path}
+			text, grant, dir = "anything below "+path, event.Grant{Kind: r.Kind, Folder: path}, path
 		}
-		texts, named.Grants = append(texts, text), append(named.Grants, grant)
+		named, grants, folders = append(named, text), append(grants, grant), addOnce(folders, dir)
 	}
-	named.Label = verb + strings.Join(texts, ", ")
-	offers := []event.Offer{named}
-	for _, path := range r.Details {
-		if dir := filepath.Dir(path); dir == "/" || dir == "." {
-			return offers
-		} else if !slices.Contains(folders, dir) {
-			folders = append(folders, dir)
-		}
+	if len(r.Folders) < len(r.Details) {
+		offers = append(offers, event.Offer{ID: event.OfferFile, Label: verb + strings.Join(named, ", "), Grants: grants})
+	}
+	if len(folders) == 0 || slices.Contains(folders, "/") || slices.Contains(folders, ".") {
+		return offers
 	}
 	return append(offers, event.Offer{ID: event.OfferFolder, Label: verb + "anything below " + strings.Join(folders, ", "), Grants: folderGrants(r.Kind, folders)})
 }
