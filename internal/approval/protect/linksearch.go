@@ -54,15 +54,12 @@ func (s *linkSearch) find(dir string) string {
 // among looks among the files of an index, whose paths begin at a folder. If base is
 // not empty, only the rules below it count, and the folder stands in its place.
 func (s *linkSearch) among(x index, dir, base string) string {
-	for _, rules := range x {
-		for _, r := range rules {
-			path, err := filepath.Rel(base, r.path)
-			if err != nil || !filepath.IsLocal(path) || slices.Contains([]string{".git", ".hg", ".jj", ".sl"}, path) {
-				continue
-			}
-			if reason := s.below(filepath.Join(dir, path), r.reason); reason != "" {
-				return reason
-			}
+	for path, r := range x.paths(dir, base) {
+		if slices.Contains([]string{".git", ".hg", ".jj"}, filepath.Base(path)) {
+			continue
+		}
+		if reason := s.below(path, r.reason); reason != "" {
+			return reason
 		}
 	}
 	return ""

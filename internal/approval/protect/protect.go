@@ -5,7 +5,8 @@
 //   - The list is closed and stands in list.go, each entry with its reason for people.
 //   - A path is judged as it is written and by where it leads: links, ".." and another
 //     case of letters make no difference, nor does a hard link to a file of the user or
-//     of the project at hand that is protected.
+//     of the project at hand that is protected. A file to which a protected name leads is
+//     as protected as the name.
 //   - A path that cannot be followed is judged by its name.
 //   - Nothing is promised about code that a person runs by hand: a Makefile, a test or a
 //     script of package.json is not protected.
@@ -92,12 +93,11 @@ func (l List) Protected(path string) (reason string, ok bool) {
 		}
 	}
 	for _, form := range forms {
-		if inRepositoryFolder(form) || l.namedByGit(form) {
+		known := l.known(filepath.Dir(form))
+		if inRepositoryFolder(form) || isAmong(form, known) {
 			return reasonGit, true
 		}
-	}
-	for _, form := range forms {
-		if reason := l.linked(form); reason != "" {
+		if reason := cmp.Or(l.ledTo(form, known), l.linked(form, known)); reason != "" {
 			return reason, true
 		}
 	}
@@ -227,15 +227,16 @@ func mayBeRepository(dir, name string, runsCode bool) bool {
 	}
 }
 
-// namedByGit reports whether the configuration of git, of the user or of the repository that
-// a path is in, makes the path a hook or a part of the configuration.
-func (l List) namedByGit(path string) bool {
+// isAmong reports whether a path is one of those that are protected for certain. What is
+// protected by its own name was found before: what is left are files that the configuration of
+// git, of the user or of the repository that the path is in, makes a hook or a part of it.
+func isAmong(path string, known []string) bool {
 	names := components(path)
-	return slices.ContainsFunc(l.known(filepath.Dir(path)), func(other string) bool { return slices.Equal(components(other), names) })
+	return slices.ContainsFunc(known, func(other string) bool { return slices.Equal(components(other), names) })
 }
 
 // linked returns why a file is protected that has several names, one of which is.
-func (l List) linked(path string) string {
+func (l List) linked(path string, known []string) string {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {
 		return ""
@@ -243,7 +244,7 @@ func (l List) linked(path string) string {
 	if sys, ok := info.Sys().(*syscall.Stat_t); !ok || sys.Nlink < 2 {
 		return ""
 	}
-	for _, other := range slices.Concat(l.files, l.known(filepath.Dir(path))) {
+	for _, other := range slices.Concat(l.files, known) {
 		if same, err := os.Stat(other); err == nil && os.SameFile(info, same) {
 			return l.named(other)
 		}

@@ -74,6 +74,53 @@ func TestWhatRunsCodeByItselfIsProtected(t *testing.T) {
 	}
 }
 
+// TestWhereAProtectedNameLeads: people keep their settings in a folder of their own, often in a
+// repository, with links to it. A file there is as protected as the name that leads to it.
+func TestWhereAProtectedNameLeads(t *testing.T) {
+	f := newFixture(t)
+	dots := filepath.Join(filepath.Dir(f.home), "dots")
+	link := func(to, from string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(from), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, dots+"/bashrc", "x")
+	write(t, dots+"/nvim/lua/deep/x.lua", "x")
+	write(t, dots+"/config/fish/config.fish", "x")
+	write(t, dots+"/README", "x")
+	write(t, f.project+"/env/dev.sh", "x")
+	write(t, f.project+"/.git/HEAD", "x")
+	link(dots+"/bashrc", f.home+"/.bashrc")
+	link("../dots/not/yet", f.home+"/.profile")
+	link(dots+"/chain", f.home+"/.zshrc")
+	link(dots+"/zshrc", dots+"/chain")
+	link(dots+"/nvim", f.home+"/.config/nvim")
+	link(dots+"/config/fish", filepath.Dir(f.home)+"/xdg/fish")
+	link("env/dev.sh", f.project+"/.envrc")
+	for path, want := range map[string]bool{
+		dots + "/bashrc":                  true,
+		dots + "/not/yet":                 true,
+		dots + "/zshrc":                   true,
+		dots + "/nvim/init.lua":           true,
+		dots + "/nvim/lua/deep/x.lua":     true,
+		dots + "/config/fish/config.fish": true,
+		dots + "/config/fish/any/x":       true,
+		f.project + "/env/dev.sh":         true,
+		dots + "/README":                  false,
+		dots + "/config/other":            false,
+		dots + "/nvim2/init.lua":          false,
+		f.project + "/env/prod.sh":        false,
+	} {
+		if reason, ok := f.list.Protected(path); ok != want {
+			t.Errorf("Protected(%s) = %q, %v; want %v", path, reason, ok, want)
+		}
+	}
+}
+
 func TestWhatIsProtected(t *testing.T) {
 	f := newFixture(t)
 	xdg := filepath.Join(filepath.Dir(f.home), "xdg")
