@@ -2,7 +2,10 @@ package protect_test
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
+
+	"github.com/abide-run/abide/internal/approval/protect"
 )
 
 // TestFilesThatConfigurationNamesAreProtected writes what the configuration of git makes
@@ -29,5 +32,38 @@ func TestFilesThatConfigurationNamesAreProtected(t *testing.T) {
 	}
 	if _, got := f.list.Protected(filepath.Join(f.home, "dotfiles/git.inc")); !got {
 		t.Error("a file that the user's configuration includes can be written unasked")
+	}
+}
+
+// TestFilesThatTheEnvironmentNamesAreProtected: programs read them in place of those in the
+// home directory.
+func TestFilesThatTheEnvironmentNamesAreProtected(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", dir+"/home")
+	t.Setenv("GIT_CONFIG_GLOBAL", dir+"/dots/gitconfig")
+	t.Setenv("GOENV", dir+"/dots/goenv")
+	t.Setenv("BASH_ENV", "relative/x")
+	t.Setenv("KUBECONFIG", dir+"/dots/kube1:"+dir+"/dots/kube2")
+	t.Setenv("PIP_CONFIG_FILE", "/dev/null")
+	list := protect.ForUser(dir + "/data")
+	for name, want := range map[string]bool{"gitconfig": true, "goenv": true, "kube2": true, "other": false} {
+		if reason, ok := list.Protected(dir + "/dots/" + name); ok != want {
+			t.Errorf("%s: protected %v (%s), want %v", name, ok, reason, want)
+		}
+	}
+	if reason, ok := list.Protected("/dev/null"); ok {
+		t.Errorf("the device is protected: %s", reason)
+	}
+	targets, _, err := list.Watched(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, isGit := range map[string]bool{"gitconfig": true, "goenv": false} {
+		if !slices.Contains(targets, protect.Target{Path: dir + "/dots/" + name, Git: isGit}) {
+			t.Errorf("%s is not looked at", name)
+		}
 	}
 }

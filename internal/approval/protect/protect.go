@@ -29,6 +29,8 @@ type List struct {
 	configs []string // folders that take the place of .config, in both forms
 	data    []string // data folders, in both forms
 	files   []string // further files, in both forms
+	tools   []string // files that the environment names for programs, in both forms
+	git     []string // configuration of git that the environment names, in both forms
 }
 
 // Options name what differs between machines and users.
@@ -37,11 +39,13 @@ type Options struct {
 	Config string   // folder that programs use in place of ~/.config; may be empty
 	Data   string   // data folder of abide; may be empty
 	Files  []string // further configuration files of abide
+	Named  []string // files that programs read in place of those in the home directory
+	Git    []string // configuration of git that takes the place of that in the home directory
 }
 
 // New returns a list.
 func New(o Options) List {
-	l := List{homes: bothForms(o.Homes...), files: bothForms(o.Files...)}
+	l := List{homes: bothForms(o.Homes...), files: bothForms(o.Files...), tools: bothForms(o.Named...), git: bothForms(o.Git...)}
 	if o.Config != "" {
 		l.configs = bothForms(o.Config)
 	}
@@ -53,7 +57,23 @@ func New(o Options) List {
 
 // ForUser returns the list of the present user.
 func ForUser(dataFolder string, files ...string) List {
-	return New(Options{Homes: userHomes(), Config: os.Getenv("XDG_CONFIG_HOME"), Data: dataFolder, Files: files})
+	return New(Options{
+		Homes: userHomes(), Config: os.Getenv("XDG_CONFIG_HOME"), Data: dataFolder, Files: files,
+		Named: namedFiles("BASH_ENV", "ENV", "GOENV", "INPUTRC", "KUBECONFIG", "LESSKEY", "NPM_CONFIG_USERCONFIG", "npm_config_userconfig", "PIP_CONFIG_FILE", "PYTHONSTARTUP", "RIPGREP_CONFIG_PATH", "WGETRC"),
+		Git:   namedFiles("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"),
+	})
+}
+
+// namedFiles returns the files that variables of the environment name. A device is none.
+func namedFiles(variables ...string) (files []string) {
+	for _, v := range variables {
+		for _, path := range filepath.SplitList(os.Getenv(v)) {
+			if filepath.IsAbs(path) && !strings.HasPrefix(path, "/dev/") {
+				files = append(files, path)
+			}
+		}
+	}
+	return files
 }
 
 // userHomes returns the home directories of the user: that of the environment, which
@@ -94,7 +114,7 @@ func (l List) Protected(path string) (reason string, ok bool) {
 	}
 	for _, form := range forms {
 		known := l.known(filepath.Dir(form))
-		if inRepositoryFolder(form) || isAmong(form, known) {
+		if inRepositoryFolder(form) || isAmong(form, known) { // what has no reason of its own is a file that the configuration of git names
 			return reasonGit, true
 		}
 		if reason := cmp.Or(l.ledTo(form, known), l.linked(form, known)); reason != "" {
@@ -113,6 +133,11 @@ func (l List) named(path string) string {
 	for _, file := range l.files {
 		if slices.Equal(components(file), names) {
 			return reasonOwn
+		}
+	}
+	for reason, files := range map[string][]string{reasonTool: l.tools, reasonGit: l.git} {
+		if isAmong(path, files) {
+			return reason
 		}
 	}
 	for _, home := range l.homes {
@@ -227,12 +252,10 @@ func mayBeRepository(dir, name string, runsCode bool) bool {
 	}
 }
 
-// isAmong reports whether a path is one of those that are protected for certain. What is
-// protected by its own name was found before: what is left are files that the configuration of
-// git, of the user or of the repository that the path is in, makes a hook or a part of it.
-func isAmong(path string, known []string) bool {
+// isAmong reports whether a path is one of some files.
+func isAmong(path string, files []string) bool {
 	names := components(path)
-	return slices.ContainsFunc(known, func(other string) bool { return slices.Equal(components(other), names) })
+	return slices.ContainsFunc(files, func(other string) bool { return slices.Equal(components(other), names) })
 }
 
 // linked returns why a file is protected that has several names, one of which is.

@@ -44,6 +44,10 @@ const (
 func (l List) Watched(dirs ...string) (files []Target, folders []string, err error) {
 	w := targets{seen: make(map[string]bool)}
 	w.addAll(l.files...)
+	w.addAll(l.tools...)
+	for _, config := range l.git {
+		w.addConfig(config)
+	}
 	for _, data := range l.data {
 		w.addBelow(data, "config.toml", "trusted", "locations.json")
 	}
