@@ -200,9 +200,12 @@ func (m *model) redirect(r shell.Redirect, files map[int]string) bool {
 }
 
 // installedAs returns the name by which an open file is known. All programs that are
-// installed are one file.
+// installed are one file, and /bin is a link to their folder.
 func installedAs(at string) string {
-	if dir, name := path.Split(at); (dir == "/usr/bin/" || dir == "/bin/") && slices.Contains(programNames, name) {
+	if at == "/bin" || strings.HasPrefix(at, "/bin/") {
+		at = "/usr" + at
+	}
+	if dir, name := path.Split(at); dir == "/usr/bin/" && slices.Contains(programNames, name) {
 		return recorder
 	}
 	return at

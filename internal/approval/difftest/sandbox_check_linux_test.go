@@ -12,6 +12,9 @@ import (
 func TestSandboxSeesDifferences(t *testing.T) {
 	box := newSandbox(t, newSetup(t))
 	status := []shell.Simple{{Words: []string{"git", "status"}}}
+	from := func(path string) []shell.Simple {
+		return []shell.Simple{{Words: status[0].Words, Redirects: []shell.Redirect{{FD: 0, Op: "<", To: path}}}}
+	}
 	for _, test := range []struct {
 		name, script string
 		commands     []shell.Simple
@@ -37,6 +40,11 @@ func TestSandboxSeesDifferences(t *testing.T) {
 		{"a file that is emptied", ": >victim; git status", status, "project/victim"},
 		{"a file that is opened", "git status 3<a", status, "3="},
 		{"another file for output", "git status >a", []shell.Simple{{Words: status[0].Words, Redirects: []shell.Redirect{{FD: 1, Op: ">", To: "b"}}}}, "project/a:w"},
+		{"input from a program", "git status <'/usr/bin/ls'", from("/usr/bin/ls"), ""},
+		{"input from a program in a folder that is a link", "git status <'/bin/ls'", from("/bin/ls"), ""},
+		{"input from a folder", "git status <'/usr'", from("/usr"), ""},
+		{"input from a link to a folder", "git status <'/bin'", from("/bin"), ""},
+		{"input from another folder", "git status </usr/bin", from("/usr"), "/usr/bin:r"},
 		{"output to errors", "git status >&2", status, "1=err"},
 		{"input from a pipe", "ls | git status", []shell.Simple{{Words: []string{"ls"}}, {Joint: ";", Words: status[0].Words}}, "pipe"},
 		{"a branch that is not taken", "ls || git status", []shell.Simple{{Words: []string{"ls"}}, {Joint: "&&", Words: status[0].Words}}, "0 programs were executed"},

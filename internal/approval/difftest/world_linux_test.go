@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,8 +22,9 @@ const patience = time.Minute
 
 // A world is the inside of a sandbox. It runs scripts and looks at what they did.
 type world struct {
-	tree           map[string]node // files as they have to be before each script
-	null, out, err *os.File        // standard streams of scripts
+	tree           map[string]node   // files as they have to be before each script
+	fixed          map[fileID]string // names of the files that scripts cannot change
+	null, out, err *os.File          // standard streams of scripts
 }
 
 // A node is a file of the tree.
@@ -63,8 +65,38 @@ func newWorld() (*world, error) {
 	if w.null, err = os.Open(os.DevNull); err != nil {
 		return nil, err
 	}
+	if w.fixed, err = readFixed(); err != nil {
+		return nil, err
+	}
 	w.tree, err = readTree()
 	return w, err
+}
+
+// fixedFolders are the folders in which scripts can change nothing.
+var fixedFolders = []string{"/usr", "/rec", "/lib", "/lib64"}
+
+// readFixed returns the names of all files that scripts cannot change. All programs that are
+// installed are one file, the recorder.
+func readFixed() (map[fileID]string, error) {
+	names := make(map[fileID]string)
+	for _, dir := range fixedFolders {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			var st syscall.Stat_t
+			err = syscall.Lstat(path, &st)
+			names[fileID{uint64(st.Dev), st.Ino}] = installedAs(path)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
 }
 
 // readTree returns all files that scripts could change.
@@ -74,10 +106,10 @@ func readTree() (map[string]node, error) {
 		if err != nil {
 			return err
 		}
-		switch path {
-		case "/usr", "/rec", "/lib", "/lib64":
+		switch {
+		case slices.Contains(fixedFolders, path):
 			return fs.SkipDir
-		case "/dev/null": // it is that of the machine, where others may change its mode
+		case path == os.DevNull: // it is that of the machine, where others may change its mode
 			return nil
 		}
 		tree[path], err = readNode(path)
@@ -303,15 +335,10 @@ type fileID struct{ dev, ino uint64 }
 
 // fileNames returns the names of the files that can be open.
 func (w *world) fileNames(tree map[string]node) (map[fileID]string, error) {
-	names := map[fileID]string{}
+	names := maps.Clone(w.fixed)
 	for path, n := range tree {
 		names[fileID{n.dev, n.ino}] = path
 	}
-	installed, err := readNode(recorder)
-	if err != nil {
-		return nil, err
-	}
-	names[fileID{installed.dev, installed.ino}] = recorder
 	for name, f := range map[string]*os.File{"out": w.out, "err": w.err, "null": w.null} {
 		var st syscall.Stat_t
 		if err := syscall.Fstat(int(f.Fd()), &st); err != nil {
