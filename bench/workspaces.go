@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/bench/compare"
+	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/workspace"
@@ -63,14 +64,24 @@ type remotePlace struct {
 	place
 	tree string // folder of the files
 	ws   workspace.Workspace
+	logs []*sqlite.Store // logs of the contenders
 }
 
-// contender returns our engine with its commands in the workspace.
+// contender returns our engine with its commands in the workspace. Its log is open until
+// the place is closed.
 func (p *remotePlace) contender() contender {
 	o := got(openOurs(p.place))
 	c := commandsIn(p.ws.Processes, p.dir)
 	o.opts.Tools, o.opts.Tasks = c.Tools(), c
-	return contender{name: "abide", shell: o.openShell, close: func() { _ = o.store.Close() }}
+	p.logs = append(p.logs, o.store)
+	return contender{name: "abide", shell: o.openShell}
+}
+
+// close closes the logs, whose indexes would be filled beside what is measured next.
+func (p *remotePlace) close() {
+	for _, log := range p.logs {
+		must(log.Close())
+	}
 }
 
 // measureWorkspaces compares work on this machine with the same work over a Unix socket and
@@ -138,6 +149,9 @@ func openPlaces(at place, tree string) (map[string]*remotePlace, func()) {
 		must(os.MkdirAll(p.dir, 0o700))
 	}
 	return places, func() {
+		for _, p := range places {
+			p.close()
+		}
 		for _, stop := range slices.Backward(stops) {
 			stop()
 		}
