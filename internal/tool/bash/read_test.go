@@ -11,6 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/abide-run/abide/internal/approval"
+	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/bash"
@@ -267,4 +269,57 @@ func TestWhatWasShownInItsCallIsNotShownAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestInputGoesToTheCommandThatItWasAllowedFor: a person is shown which command gets an input.
+// When the answer comes, that command may have ended and another one may have its name.
+func TestInputGoesToTheCommandThatItWasAllowedFor(t *testing.T) {
+	for name, allow := range map[string]func(*approval.Request, *tool.Call){
+		"by a person": func(r *approval.Request, call *tool.Call) { call.Asked = r.Ask },
+		"by a grant": func(r *approval.Request, call *tool.Call) {
+			call.Decision = &event.Decision{By: event.ByGrant, Grants: r.SessionGrants()}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
+				allowed := func() tool.Call {
+					t.Helper()
+					call := d.call(`{"shellId":"x","input":"rm -rf /{enter}","delay":0}`)
+					r, err := d.tools["write_bash"].Permission(t.Context(), call)
+					if err != nil {
+						t.Fatal(err)
+					}
+					allow(r, &call)
+					return call
+				}
+				d.mustCall("bash", `{"command":"cat","mode":"async","shellId":"x","stdin":true}`)
+				d.run("write_bash", allowed())
+				if got := string(s.started(0).stdin); got != "rm -rf /\n" {
+					t.Errorf("cat has read %q", got)
+				}
+				late := allowed()
+				s.started(0).exit(0)
+				d.mustCall("bash", `{"command":"bash","mode":"async","shellId":"x","stdin":true}`)
+				if r := d.run("write_bash", late); !strings.Contains(r.Text, "exited with exit code 0") || len(s.started(1).stdin) > 0 {
+					t.Errorf("%q, and bash has read %q", r.Text, s.started(1).stdin)
+				}
+			})
+		})
+	}
+}
+
+// Nor does it go to a command that did not exist when the person was asked.
+func TestInputForNoCommandGoesToNone(t *testing.T) {
+	withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {
+		call := d.call(`{"shellId":"x","input":"rm -rf /{enter}","delay":0}`)
+		r, err := d.tools["write_bash"].Permission(t.Context(), call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		call.Asked = r.Ask
+		d.mustCall("bash", `{"command":"bash","mode":"async","shellId":"x","stdin":true}`)
+		if r := d.run("write_bash", call); !r.Failed || len(s.started(0).stdin) > 0 {
+			t.Errorf("%q, and bash has read %q", r.Text, s.started(0).stdin)
+		}
+	})
 }

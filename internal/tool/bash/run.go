@@ -184,7 +184,8 @@ type shellRequest struct {
 	Writes      bool            `json:"hasWriteFileRedirection"`
 	CanOffer    bool            `json:"canOfferSessionApproval"`
 	Warning     string          `json:"warning,omitempty"`
-	Dir         string          `json:"cwd,omitempty"` // an addition of abide to the protocol
+	Dir         string          `json:"cwd,omitempty"`     // an addition of abide to the protocol
+	InputTo     string          `json:"inputTo,omitempty"` // an addition of abide: key of the running command that gets the text as input, or none if there is no such command
 }
 
 type possibleURL struct {

@@ -94,7 +94,7 @@ func (w *writer) Permission(ctx context.Context, call tool.Call) (*approval.Requ
 	body := shellRequest{
 		Kind: approval.Shell, ToolCallID: call.ID, Text: e.input, Intention: "Write to the input of " + e.name + ": " + command,
 		Commands: []shell.Command{{Identifier: writeSpec.Name}}, Identifiers: []string{writeSpec.Name},
-		Paths: []string{}, URLs: []possibleURL{},
+		Paths: []string{}, URLs: []possibleURL{}, InputTo: cmp.Or(t.Process.Key, "none"),
 	}
 	in := approval.Surroundings{Dir: cmp.Or(t.Process.Dir, call.Dir), Home: call.Dir, Fed: true}
 	if w.Scope != nil {
@@ -153,6 +153,9 @@ func (w *writer) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 // write writes an input and waits for the answer of the command.
 func (w *writer) write(ctx context.Context, call tool.Call, e writeRequest) (Result, string, error) {
 	t, err := w.task(ctx, call, e.name)
+	if key := allowedInput(call); err == nil && key != "" && key != t.Process.Key {
+		t, err = w.taskOf(ctx, call, key)
+	}
 	if err != nil {
 		return Result{}, "", err
 	}
@@ -170,6 +173,35 @@ func (w *writer) write(ctx context.Context, call tool.Call, e writeRequest) (Res
 	}
 	r, err := w.waitAndRead(ctx, call, t, 0)
 	return r, t.Process.Dir, err
+}
+
+// taskOf returns the task with a key, whatever has its name now.
+func (w *writer) taskOf(ctx context.Context, call tool.Call, key string) (Task, error) {
+	tasks, err := w.Tasks(ctx, call.Session)
+	if i := slices.IndexFunc(tasks, func(t Task) bool { return t.Process.Key == key }); i >= 0 {
+		return tasks[i], err
+	}
+	return Task{}, cmp.Or(err, error(fail("The command is gone", "The command that this input was allowed for is not there. Repeat the call if the input is meant for the one that has its shellId now.")))
+}
+
+// allowedInput returns the key of the command to which a person, or a grant, has allowed the
+// input of a call; empty if it was allowed in another way. When that command has ended,
+// another one can get its name.
+func allowedInput(call tool.Call) string {
+	var asked struct {
+		To string `json:"inputTo"`
+	}
+	if call.Asked != nil && json.Unmarshal(call.Asked, &asked) == nil && asked.To != "" {
+		return asked.To
+	}
+	if call.Decision != nil {
+		for _, g := range call.Decision.Grants {
+			if key, ok := strings.CutPrefix(g.Subject, approval.InputTo); ok {
+				return key
+			}
+		}
+	}
+	return ""
 }
 
 // waitAnswer waits until a process has printed something and then nothing for a while,
