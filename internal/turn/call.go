@@ -118,7 +118,7 @@ func (c Catalog) JudgeSeen(s *State, call *Call, found Sight) []event.Payload {
 		return c.begin(s, call, false, recorded(verdict, ask))
 	case verdict.Verdict == approval.Grant:
 		return c.begin(s, call, true, recorded(verdict, ask))
-	case call.Hook.Verdict.Decision == HookAllow && !verdict.Again:
+	case call.Hook.Verdict.Decision == HookAllow && !verdict.Again && call.Hook.Dir == s.Setup.Config.WorkingDirectory:
 		return c.begin(s, call, true, event.Decision{By: event.ByHook})
 	}
 	if !s.Setup.Declared.Permission {
@@ -250,7 +250,7 @@ func (c Catalog) begin(s *State, call *Call, granted bool, decision event.Decisi
 	if _, ok := s.external(r.Name); ok {
 		return []event.Payload{event.ExternalAskedData{
 			RequestID: event.NewID(), SessionID: s.ID, ToolCallID: r.ToolCallID, ToolName: r.Name,
-			Arguments: r.Arguments, WorkingDirectory: s.Setup.Config.WorkingDirectory, Decision: &decision,
+			Arguments: r.Arguments, WorkingDirectory: cmp.Or(call.Dir, s.Setup.Config.WorkingDirectory), Decision: &decision,
 		}}
 	}
 	if t := c.find(r.Name); t != nil {

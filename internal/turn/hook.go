@@ -80,6 +80,7 @@ type TurnHooks struct {
 // A CallHook is what hooks say of a call.
 type CallHook struct {
 	Verdict Verdict                 // decision of preToolUse
+	Dir     string                  // working directory of the session when preToolUse was asked; its yes holds nowhere else
 	Outcome *event.ToolCompleteData // the terminal record of the call, while a hook is asked about it
 	Heard   bool                    // the hook about the outcome was answered
 }
@@ -146,7 +147,7 @@ func (h *Hooks) makeWait(s *State, d event.HookStartData) bool {
 		s.Turn.Hooks.Failure = d.Failure
 		return d.Failure != nil
 	}
-	return s.Turn.makeCallsWait(d)
+	return s.Turn.makeCallsWait(d, s.Setup.Config.WorkingDirectory)
 }
 
 // makeInputWait makes a queued input wait for its hook.
@@ -167,13 +168,16 @@ func (h *Hooks) makeInputWait(d event.HookStartData) bool {
 	return true
 }
 
-// makeCallsWait makes calls wait for their hook. It reports false if there are none.
-func (t *Turn) makeCallsWait(d event.HookStartData) bool {
+// makeCallsWait makes calls wait for their hook, which is asked in a working directory. It
+// reports false if there are none.
+func (t *Turn) makeCallsWait(d event.HookStartData, dir string) bool {
 	found := false
 	for _, id := range d.Calls {
 		switch {
 		case d.Kind == event.HookPreToolUse:
-			found = t.move(id, Checking) != nil || found
+			if c := t.move(id, Checking); c != nil {
+				c.Hook.Dir, found = dir, true
+			}
 		case d.Outcome != nil:
 			if c := t.move(id, Held); c != nil {
 				c.Hook.Outcome, c.Hook.Heard, found = d.Outcome, false, true

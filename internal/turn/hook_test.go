@@ -275,3 +275,17 @@ func TestAYesToAProtectedFileCoversNothingElse(t *testing.T) {
 		}
 	}
 }
+
+// TestAHookAllowsACallWhereItWasAsked: a hook is told the working directory. What it allows
+// there is not made in another one that a client has chosen meanwhile.
+func TestAHookAllowsACallWhereItWasAsked(t *testing.T) {
+	catalog := turn.Catalog{fake{tool.Spec{Name: "act"}, &approval.Request{Kind: approval.Shell, Subjects: []string{"act"}, Ask: json.RawMessage(`{}`)}}}
+	at := func(dir string) event.Payload { return event.SessionConfiguredData{WorkingDirectory: dir} }
+	for moved, want := range map[string]event.Type{"/a": event.ToolBegun, "/b": event.PermissionAsked} {
+		w := newWriter(t).add(start, at("/a"), event.ClientDeclaredData{Permission: true}, accepted, message, asked, calls, intended("c1"),
+			hooks(event.HookPreToolUse, "c1"), at(moved), saysOf("c1", `{"permissionDecision":"allow"}`))
+		if got := catalog.Judge(w.state, w.state.Turn.Calls[0]); len(got) != 1 || got[0].Type() != want {
+			t.Errorf("in %s: %v, want %s", moved, got, want)
+		}
+	}
+}

@@ -344,6 +344,16 @@ func TestACallIsMadeWhereItWasJudged(t *testing.T) {
 	}
 }
 
+// TestAClientMakesACallWhereItWasJudged: the same holds for the tools of clients.
+func TestAClientMakesACallWhereItWasJudged(t *testing.T) {
+	at := func(dir string) event.Payload { return event.SessionConfiguredData{WorkingDirectory: dir} }
+	w := newWriter(t).add(start, at("/a"), event.ToolsDeclaredData{Tools: []event.ExternalTool{{Name: "act"}}}, accepted, message, asked, calls,
+		intended("c1"), asks("c1"), at("/b"), allowed("c1"))
+	if d, ok := (turn.Catalog{}).Begin(w.state, w.state.Turn.Calls[0])[0].(event.ExternalAskedData); !ok || d.WorkingDirectory != "/a" {
+		t.Errorf("the client is asked to make %+v", d)
+	}
+}
+
 // TestTheRulesOfAPlaceStayThere: what is allowed in a place is not allowed in another one
 // to which the session moves.
 func TestTheRulesOfAPlaceStayThere(t *testing.T) {
