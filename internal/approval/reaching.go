@@ -65,7 +65,7 @@ var reaching = map[string]string{
 	"sort":    "-T -o --compress-program --output --temporary-directory",
 	"split":   "--filter",
 	"sqlite3": "-A -append -cmd -init -vfs -zip",
-	"ss":      "-K --kill",
+	"ss":      "-D -K --diag --kill",
 	"ssh":     "-E -F -I -o",
 	"svn":     "--config-dir --config-option --diff-cmd --diff3-cmd --editor-cmd",
 	"tar":     "-F -I -g --checkpoint-action --index-file --info-script --listed-incremental --new-volume-script --rmt-command --rsh-command --to-command --use-compress-program --volno-file",
@@ -129,13 +129,13 @@ var reachingTexts = map[string]*lazyregexp.Regexp{
 	"awk":  lazyregexp.New(`system|getline|[|>@]|^-($|[^Fv])`),
 	"curl": lazyregexp.New(`%output|^--expand-`),
 	"cpio": aMachine,
-	// Conditions, formats and values with < are Perl; with = it writes.
-	"exiftool": lazyregexp.New(`(?i)[<=>]|^-(@|api|common_args|config|delete_original|efile|execute|geotag|if|o|out|p|printformat|restore_original|stay_open|userparam|w|textout|tagout|tagsfromfile)[0-9+!]*$`),
+	// Conditions, formats, values with < and names with $ are Perl; with = it writes.
+	"exiftool": lazyregexp.New(`(?i)[<=>$]|^-(@|api|common_args|config|delete_original|efile|execute|geotag|if|o|out|p|printformat|restore_original|stay_open|userparam|w|textout|tagout|tagsfromfile)[0-9+!]*$`),
 	"go":       lazyregexp.New(`-extld|-gccgoflags|^--?w(=|$)`),            // go env -w sets what every other go command does
 	"ip":       lazyregexp.New(`^(e|ex|exe|exec)$|^--?b(a(t(c(h)?)?)?)?$`), // ip netns exec and ip vrf exec, and a file with commands
 	"kubectl":  lazyregexp.New(`^-s`),                                      // the server gets the password
 	"less":     lazyregexp.New(`^\+`),
-	"mysql":    lazyregexp.New(`\\|(?i:system|outfile|dumpfile|\bpager\b|\btee\b)`),
+	"mysql":    lazyregexp.New(`\\|(?i:system|\bsource\b|outfile|dumpfile|\bpager\b|\btee\b)`),
 	"nm":       lazyregexp.New(`^@`), // options from a file
 	"objdump":  lazyregexp.New(`^@`),
 	"pandoc":   lazyregexp.New(`\.lua\b`), // a reader or a writer that is a script
