@@ -32,6 +32,7 @@ type Surroundings struct {
 type reading struct {
 	blocked   string // reason that no rule about words allows it; empty if one can
 	protected string // reason that a redirection needs a person's yes; empty if none does
+	linked    bool   // true if a link leads to a folder or a file that the words do not name
 	searched  int    // number of files that were searched for repositories
 	looked    int    // number of files of redirections, and of those that sed changes
 	steps     []step
@@ -99,6 +100,8 @@ func (r *Request) ReadCommand(s *shell.Script, in Surroundings) {
 	if r.Plain != nil {
 		if dir := r.Plain.Dir(); dir != "" {
 			dirs = append(dirs, absolute(in.Dir, dir))
+			real, ok := follow(in.Disk, r.Dir, dir)
+			d.linked = ok && real != absolute(r.Dir, dir)
 		}
 		d.describe(r.Plain, dirs, in)
 		r.Protected = d.protected
@@ -256,6 +259,9 @@ func (d *reading) addTarget(redirect shell.Redirect, dir string, in Surroundings
 	}
 	t, why := d.describeTarget(target{path: redirect.To, kind: kind, how: "has a redirection to"}, dir, in)
 	d.block(why)
+	if in.Scope != nil && !t.allowed && t.path != absolute(last(withoutLinks(in.Disk, dir)), redirect.To) {
+		d.linked = true
+	}
 	d.targets = append(d.targets, t)
 }
 

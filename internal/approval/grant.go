@@ -45,10 +45,16 @@ func coverEach[T any](grants []event.Grant, parts []T, covers func(event.Grant, 
 	return list
 }
 
-// coversLine reports whether a grant covers a command line, word for word.
+// coversLine reports whether a grant covers a command line, word for word. No grant covers
+// one in which a link leads elsewhere than the words say, because it may lead to another
+// place each time.
 func coversLine(g event.Grant, r *Request) bool {
-	return g.Kind == Shell && g.Command != "" && g.Command == r.Plain.String() && sameSurroundings(g, r)
+	return g.Kind == Shell && g.Command != "" && g.Command == r.Plain.String() && sameSurroundings(g, r) && !r.isLinked()
 }
+
+// isLinked reports whether a link leads a command line to a folder, or to a file outside of
+// the session's scope, that its words do not name.
+func (r *Request) isLinked() bool { return r.reading != nil && r.reading.linked }
 
 // sameSurroundings reports whether a command of a request runs where a grant says, with
 // the same kind of input. A grant that names no directory is for the working directory,

@@ -1,6 +1,7 @@
 package approval_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -223,6 +224,43 @@ func TestAGrantHoldsWhereItWasGiven(t *testing.T) {
 		d := approval.Judge("", event.PermissionRules{}, grants, read(test.now, test.later))
 		if covered := d.Verdict == approval.Grant; covered != test.covered {
 			t.Errorf("%s: covered = %v by %+v, want %v", test.name, covered, grants, test.covered)
+		}
+	}
+}
+
+// TestAGrantDoesNotFollowLinks: a folder or a file that an approved command line names can
+// become a link to another one. It is asked about again, and nothing is offered that would
+// not help.
+func TestAGrantDoesNotFollowLinks(t *testing.T) {
+	for _, test := range []struct {
+		line, name string
+		to         string // what the name becomes a link to, from the project
+		covered    bool
+	}{
+		{"cd build && make clean", "build", "../elsewhere", false},
+		{"cd build && make clean", "build", "src", false},
+		{"cd build/deep && make clean", "build", "src", false},
+		{"echo x > out", "out", "../elsewhere/file", false},
+		{"echo x > build/o", "build", "../elsewhere", false},
+		{"echo x > out", "out", "src/file", true}, // the session may write it
+		{"cd src && echo x > out", "build", "../elsewhere", true},
+	} {
+		in := project(t)
+		makeFiles(t, in.Home, "build/deep/x", "src/deep/x", "src/file", "../elsewhere/file")
+		grants := readLine(test.line, in).SessionGrants()
+		if d := approval.Judge("", event.PermissionRules{}, grants, readLine(test.line, in)); d.Verdict != approval.Grant {
+			t.Errorf("%s: %+v does not cover it", test.line, grants)
+		}
+		at := filepath.Join(in.Home, test.name)
+		if err := errors.Join(os.RemoveAll(at), os.Symlink(filepath.Join(in.Home, test.to), at)); err != nil {
+			t.Fatal(err)
+		}
+		later := readLine(test.line, in)
+		if d := approval.Judge("", event.PermissionRules{}, grants, later); (d.Verdict == approval.Grant) != test.covered {
+			t.Errorf("%s: %s is a link to %s, and the verdict is %s", test.line, test.name, test.to, verdictName(d.Verdict))
+		}
+		if offered := len(later.Offers()) > 1; offered != test.covered {
+			t.Errorf("%s: %s is a link to %s, and the offers are %+v", test.line, test.name, test.to, later.Offers())
 		}
 	}
 }

@@ -70,6 +70,9 @@ func (r *Request) subjectGrants() []event.Grant {
 
 // commandOffers returns the offers for a command line that is understood.
 func (r *Request) commandOffers() []event.Offer {
+	if r.isLinked() {
+		return nil // see coversLine
+	}
 	exact := event.Grant{Kind: Shell, Command: r.Plain.String(), Dir: r.Dir, Terminal: r.Terminal, Input: r.Input}
 	offers := []event.Offer{{ID: event.OfferCommand, Label: "exactly this command line: " + CommandText(r.Plain), Grants: []event.Grant{exact}}}
 	prefixes, ok := coveringPrefixes(r.Plain)
