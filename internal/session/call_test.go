@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
@@ -14,11 +15,16 @@ import (
 	"github.com/abide-run/abide/internal/tool"
 )
 
-// environmentTool is a tool that tells the environment it is called with.
-type environmentTool struct{}
+// environmentTool is a tool that tells the environment it is called with, and keeps the one
+// that it was judged with.
+type environmentTool struct{ judged *[]string }
 
-func (environmentTool) Spec() tool.Spec { return tool.Spec{Name: "environs", Replay: tool.Pure} }
-func (environmentTool) Permission(context.Context, tool.Call) (*approval.Request, error) {
+func (environmentTool) Spec() tool.Spec {
+	return tool.Spec{Name: "environs", Replay: tool.Pure, Looks: true}
+}
+
+func (e environmentTool) Permission(_ context.Context, call tool.Call) (*approval.Request, error) {
+	*e.judged = append(*e.judged, strings.Join(call.Env, " "))
 	return nil, nil
 }
 
@@ -27,9 +33,12 @@ func (environmentTool) Run(_ context.Context, call tool.Call) (tool.Result, erro
 }
 
 // A call has the environment that a client brought last, in this process and in
-// the next.
+// the next. It is judged with the same: which program a name stands for depends on it.
 func TestACallHasTheLastEnvironmentOfItsSession(t *testing.T) {
-	b := sessiontest.New(t, offline.Model{}, environmentTool{})
+	var judged []string
+	b := sessiontest.New(t, offline.Model{}, environmentTool{&judged})
+	b.Options.LookTime = time.Minute // each call is looked at once
+	b.Restart()
 	v := sessiontest.NewViewer()
 	c := &session.Client{Viewer: v}
 	view, err := b.Host.Create(t.Context(), "s", session.Spec{Env: []string{"A=1"}}, c)
@@ -64,5 +73,8 @@ func TestACallHasTheLastEnvironmentOfItsSession(t *testing.T) {
 	call()
 	if want := []string{"A=1", "A=1", "B=2", "B=2"}; !slices.Equal(got, want) {
 		t.Errorf("calls had %q, want %q", got, want)
+	}
+	if !slices.Equal(judged, got) {
+		t.Errorf("calls were judged with %q, and had %q", judged, got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/abide-run/abide/internal/event"
@@ -128,6 +129,12 @@ func (tx *txn) lookAtCall(call *turn.Call) (turn.Sight, error) {
 	t, made, needed := tx.s.host.opts.Tools.Looks(tx.State, call)
 	if !needed {
 		return tx.s.host.opts.Tools.See(tx.State, call), nil
+	}
+	if made.Env = tx.env; made.Env == nil { // the programs that it leads to are not those of the engine
+		var err error
+		if made.Env, err = tx.s.environment(tx.s.host.ctx); err != nil {
+			return turn.Sight{Err: fmt.Errorf("the environment of the session cannot be read: %w", err)}, nil
+		}
 	}
 	return lookAt(tx.s, call.Request.ToolCallID, made, func(ctx context.Context) turn.Sight { return turn.Look(ctx, t, made) })
 }
