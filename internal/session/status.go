@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,6 +25,7 @@ type Status struct {
 	Totals    event.Totals
 	Queue     []event.InputAcceptedData
 	Questions []event.Event             // the events that asked the open questions
+	Dirs      map[string]string         // the working directories in which calls were asked about, by the ids of the open questions
 	own       int                       // number of questions that are the session's own; those of agents follow
 	hidden    []event.HistoryHiddenData // the ranges that were taken back
 	Rules     event.ClientRules
@@ -49,13 +51,17 @@ func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {
 			Name: s.About.Name, AutoNamed: s.About.AutoNamed, Summary: s.About.Summary, Started: s.About.Started, Model: s.Setup.Model, Config: s.Setup.Config, Totals: s.About.Totals,
 			Queue: append([]event.InputAcceptedData{}, s.Queue.Inputs...), hidden: s.Rewind.Hidden, Rules: s.Permission.Rules, AllowsAll: s.AllowsAll(), Paused: s.Queue.Paused, Mode: s.Mode(),
 		}
-		st.Questions = openQuestions(s)
+		st.Questions, st.Dirs = openQuestions(s), make(map[string]string)
+		for _, c := range s.Questions() {
+			st.Dirs[c.Question] = c.Dir
+		}
 		st.own, working = len(st.Questions), h.opts.Tools.Working(s)
 		return nil
 	})
 	for _, agent := range working {
 		if its, err := h.Status(ctx, agent); err == nil {
 			st.Questions = append(st.Questions, its.Questions...)
+			maps.Copy(st.Dirs, its.Dirs)
 		}
 	}
 	return st, err

@@ -84,9 +84,11 @@ func (c *conn) remembered(ctx context.Context, p api.AnswerPermissionParams, d *
 		return nil, noSession(p.SessionID, err)
 	}
 	k := &keeping{places: c.server.places}
+	there := st.Config // a person was shown the directory in which the session was when it asked
+	there.WorkingDirectory = cmp.Or(st.Dirs[p.RequestID], there.WorkingDirectory)
 	if d.Kind == turn.ApproveForLocation {
 		if k.location = said.Location; k.location == "" {
-			k.location = places.Locate(st.Config.Location()).Key
+			k.location = places.Locate(there.Location()).Key
 		}
 		d.Location = k.location
 	}
@@ -95,9 +97,9 @@ func (c *conn) remembered(ctx context.Context, p api.AnswerPermissionParams, d *
 	case said.Domain != "":
 		k.rules = domain(said.Domain)
 	case said.Approval != nil && said.Approval.Kind != "" && said.Approval.Kind != "commands" && d.Offer == "":
-		k.rules, err = approvedRules(*said.Approval, cmp.Or(k.location, st.Config.WorkingDirectory))
+		k.rules, err = approvedRules(*said.Approval, cmp.Or(k.location, there.WorkingDirectory))
 	default:
-		k.rules, err = covered(st.Questions, p.RequestID, st.Config.WorkingDirectory, d)
+		k.rules, err = covered(st.Questions, p.RequestID, there.WorkingDirectory, d)
 	}
 	return k, err
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/server/rpc"
 )
@@ -98,6 +99,25 @@ func TestARuleOfAPlaceIsSavedAndRevokedThere(t *testing.T) {
 	}
 	if !p.asks(t) {
 		t.Error("a rule that was revoked still holds")
+	}
+}
+
+// TestAYesForAPlaceIsSavedWhereItWasAsked: a client has moved the session before the answer
+// to a question comes, which was shown with the place where the session was.
+func TestAYesForAPlaceIsSavedWhereItWasAsked(t *testing.T) {
+	p := newFiled(t).open(api.SessionCreate, acting)
+	there, elsewhere := t.TempDir(), t.TempDir()
+	p.must(api.SetDirectory, object{"sessionId": "s", "workingDirectory": there}, nil)
+	asked := p.question(t)
+	p.must(api.SetDirectory, object{"sessionId": "s", "workingDirectory": elsewhere}, nil)
+	p.must(api.AnswerPermission, object{"sessionId": "s", "requestId": asked.RequestID, "result": object{"kind": "approve-for-location"}}, nil)
+	p.finish(t)
+	key := places.Locate(there).Key
+	if saved := p.rules(); len(saved.Locations) != 1 || !slices.Equal(texts(saved.Locations[key]), []string{"act"}) {
+		t.Errorf("saved is %+v, want a rule for %s", saved, key)
+	}
+	if !p.asks(t) {
+		t.Error("the rule holds where nobody has approved it")
 	}
 }
 
