@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
@@ -39,7 +40,7 @@ func (c *conn) readPlan(ctx context.Context, p api.SessionParams) (api.PlanResul
 	if err != nil || path == "" {
 		return api.PlanResult{}, err
 	}
-	b, err := os.ReadFile(path)
+	b, err := readRegular(os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 	if errors.Is(err, fs.ErrNotExist) {
 		return api.PlanResult{Path: &path}, nil
 	}

@@ -1,15 +1,18 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/approval/places"
@@ -128,7 +131,7 @@ func (c *conn) readFile(ctx context.Context, p api.FileParams) (api.ContentResul
 		return api.ContentResult{}, err
 	}
 	defer root.Close()
-	b, err := root.ReadFile(name)
+	b, err := readRegular(root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 	if errors.Is(err, fs.ErrNotExist) {
 		return api.ContentResult{}, said("File not found: %s", p.Path)
 	}
@@ -137,6 +140,19 @@ func (c *conn) readFile(ctx context.Context, p api.FileParams) (api.ContentResul
 	}
 	text := strings.ToValidUTF8(string(b), "\uFFFD")
 	return api.ContentResult{Content: &text}, nil
+}
+
+// readRegular reads a file that was opened without waiting, and closes it. Commands of the
+// session can put anything in its folder: nobody waits for the writer of a pipe.
+func readRegular(f *os.File, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // it was only read
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, cmp.Or(err, error(&fs.PathError{Op: "read", Path: f.Name(), Err: errors.New("it is no file")}))
+	}
+	return io.ReadAll(f)
 }
 
 func (c *conn) createFile(ctx context.Context, p api.FileParams) (any, error) {
