@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,6 +77,7 @@ func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, atStep
 		return ownFolder{dir, own.Files}, err
 	})
 	t.workspaces, t.scopes = at, scopes{files: at.files, protected: protected, cached: make(map[event.SessionID]cachedScope)}
+	at.protected = t.scopes.protectedIn
 	t.guard = guard.New(guard.Options{
 		Place: at.guarded, Root: t.family.root, Hurry: hurriedly, Log: log,
 		Folder: t.makeFolder,
@@ -191,8 +193,10 @@ type scopes struct {
 }
 
 type cachedScope struct {
-	rules event.ScopeRules
-	scope *scope.Scope
+	rules     event.ScopeRules
+	env       []string // environment of the session, which names files that are protected
+	protected protect.List
+	scope     *scope.Scope
 }
 
 // maxScopes is the maximum number of scopes that are cached.
@@ -214,7 +218,8 @@ func (s *scopes) of(ctx context.Context, call tool.Call) (*scope.Scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	found = found.Protecting(s.protected.Protected)
+	protected := s.protected.For(call.Env)
+	found = found.Protecting(protected.Protected)
 	s.mu.Lock() // not before: nobody waits for a workspace that does not answer
 	defer s.mu.Unlock()
 	if faster := s.getLocked(call); faster != nil {
@@ -223,13 +228,24 @@ func (s *scopes) of(ctx context.Context, call tool.Call) (*scope.Scope, error) {
 	if len(s.cached) >= maxScopes {
 		clear(s.cached)
 	}
-	s.cached[call.Session] = cachedScope{call.Scope, found}
+	s.cached[call.Session] = cachedScope{call.Scope, call.Env, protected, found}
 	return found, nil
+}
+
+// protectedIn returns what is protected in a session, given the environment of its last
+// call.
+func (s *scopes) protectedIn(id event.SessionID) protect.List {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m, ok := s.cached[id]; ok {
+		return m.protected
+	}
+	return s.protected
 }
 
 // getLocked returns the cached scope of a call; nil if there is none.
 func (s *scopes) getLocked(call tool.Call) *scope.Scope {
-	if m, ok := s.cached[call.Session]; ok && reflect.DeepEqual(m.rules, call.Scope) {
+	if m, ok := s.cached[call.Session]; ok && slices.Equal(m.env, call.Env) && reflect.DeepEqual(m.rules, call.Scope) {
 		return m.scope
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/daemon/workspaces"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
@@ -29,7 +30,9 @@ type sessionWorkspaces struct {
 	chosen   map[event.SessionID]*event.Workspace // never changes for a session; nil for this machine
 	// openOwn opens the own folder of a session.
 	openOwn func(id event.SessionID) (ownFolder, error)
-	own     map[event.SessionID]ownFolder // folders of sessions whose workspace is elsewhere
+	// protected returns what is protected on this machine in a session.
+	protected func(id event.SessionID) protect.List
+	own       map[event.SessionID]ownFolder // folders of sessions whose workspace is elsewhere
 }
 
 // An ownFolder is the folder of a session in the data folder of the engine.
@@ -40,7 +43,7 @@ type ownFolder struct {
 
 func newSessionWorkspaces(places *workspaces.Registry, openOwn func(event.SessionID) (ownFolder, error)) *sessionWorkspaces {
 	return &sessionWorkspaces{
-		local: local.New(homeFolder(), nil), registry: places, openOwn: openOwn,
+		local: local.New(homeFolder(), nil), registry: places, openOwn: openOwn, protected: func(event.SessionID) protect.List { return protect.List{} },
 		chosen: make(map[event.SessionID]*event.Workspace), own: make(map[event.SessionID]ownFolder),
 	}
 }
@@ -123,8 +126,11 @@ func (w *sessionWorkspaces) guarded(ctx context.Context, id event.SessionID) (wo
 		return nil, "", err
 	}
 	ws, err := w.of(ctx, id)
-	if err != nil || choice == nil {
-		return ws.Files, "", err
+	if err != nil {
+		return nil, "", err
+	}
+	if choice == nil {
+		return local.Guarding(ws, w.protected(id)), "", nil
 	}
 	return ws.Files, choice.Identity, nil
 }

@@ -67,3 +67,39 @@ func TestFilesThatTheEnvironmentNamesAreProtected(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesThatTheEnvironmentOfASessionNamesAreProtected: the client of a session has another
+// environment than the process that protects the files.
+func TestFilesThatTheEnvironmentOfASessionNamesAreProtected(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := protect.New(protect.Options{Homes: []string{dir + "/home"}})
+	list := own.For([]string{
+		"HOME=" + dir + "/other", "ZDOTDIR=" + dir + "/zsh", "XDG_CONFIG_HOME=" + dir + "/xdg",
+		"GOENV=" + dir + "/earlier", "GOENV=" + dir + "/goenv", "GIT_CONFIG_GLOBAL=" + dir + "/git", "BASH_ENV=x", "ENV",
+	})
+	for name, want := range map[string]bool{
+		"home/.bashrc": true, "other/.bashrc": true, "zsh/.zshrc": true, "xdg/fish/config.fish": true, "goenv": true, "git": true,
+		"earlier": false, "x": false, "other/a": false,
+	} {
+		if reason, ok := list.Protected(filepath.Join(dir, name)); ok != want {
+			t.Errorf("%s: protected %v (%s), want %v", name, ok, reason, want)
+		}
+	}
+	targets, _, err := list.Watched(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(targets, protect.Target{Path: dir + "/git", Git: true}) {
+		t.Error("what the environment of a session names is not looked at")
+	}
+	if _, ok := own.Protected(dir + "/goenv"); ok {
+		t.Error("another session's environment counts everywhere")
+	}
+	bare := own.For([]string{"HOME=/", "XDG_CONFIG_HOME=relative", "ZDOTDIR=../x"})
+	if reason, ok := bare.Protected("/.bashrc"); ok {
+		t.Errorf("the root is taken for a home: %s", reason)
+	}
+}

@@ -59,15 +59,57 @@ func New(o Options) List {
 func ForUser(dataFolder string, files ...string) List {
 	return New(Options{
 		Homes: userHomes(), Config: os.Getenv("XDG_CONFIG_HOME"), Data: dataFolder, Files: files,
-		Named: namedFiles("BASH_ENV", "ENV", "GOENV", "INPUTRC", "KUBECONFIG", "LESSKEY", "NPM_CONFIG_USERCONFIG", "npm_config_userconfig", "PIP_CONFIG_FILE", "PYTHONSTARTUP", "RIPGREP_CONFIG_PATH", "WGETRC"),
-		Git:   namedFiles("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"),
+		Named: namedFiles(os.Getenv, toolVariables), Git: namedFiles(os.Getenv, gitVariables),
 	})
 }
 
-// namedFiles returns the files that variables of the environment name. A device is none.
-func namedFiles(variables ...string) (files []string) {
+// For returns the list for commands that have another environment than this process: what
+// it names is protected, too.
+func (l List) For(env []string) List {
+	get := func(name string) string {
+		for _, entry := range slices.Backward(env) { // the last one counts
+			if value, ok := strings.CutPrefix(entry, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	}
+	homes := slices.DeleteFunc([]string{get("HOME"), get("ZDOTDIR")}, func(home string) bool { return !filepath.IsAbs(home) || filepath.Clean(home) == "/" })
+	other := New(Options{Homes: homes, Named: namedFiles(get, toolVariables), Git: namedFiles(get, gitVariables)})
+	if config := get("XDG_CONFIG_HOME"); filepath.IsAbs(config) {
+		other.configs = bothForms(config)
+	}
+	l.homes, l.configs = joined(l.homes, other.homes), joined(l.configs, other.configs)
+	l.tools, l.git = joined(l.tools, other.tools), joined(l.git, other.git)
+	return l
+}
+
+// joined returns the paths of two lists, each once.
+func joined(a, b []string) []string {
+	all := slices.Clone(a)
+	for _, path := range b {
+		if !slices.Contains(all, path) {
+			all = append(all, path)
+		}
+	}
+	return all
+}
+
+// Variables of the environment that name files which programs read in place of those in
+// the home directory.
+var (
+	toolVariables = []string{
+		"ANSIBLE_CONFIG", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "BASH_ENV", "ENV", "GOENV", "HGRCPATH", "INPUTRC", "JJ_CONFIG", "KUBECONFIG", "LESSKEY", "NETRC",
+		"NPM_CONFIG_USERCONFIG", "npm_config_userconfig", "PIP_CONFIG_FILE", "PSQLRC", "PYTHONSTARTUP", "RIPGREP_CONFIG_PATH", "SCREENRC", "STARSHIP_CONFIG", "TF_CLI_CONFIG_FILE",
+		"UV_CONFIG_FILE", "WGETRC",
+	}
+	gitVariables = []string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"}
+)
+
+// namedFiles returns the files that variables of an environment name. A device is none.
+func namedFiles(get func(name string) string, variables []string) (files []string) {
 	for _, v := range variables {
-		for _, path := range filepath.SplitList(os.Getenv(v)) {
+		for _, path := range filepath.SplitList(get(v)) {
 			if filepath.IsAbs(path) && !strings.HasPrefix(path, "/dev/") {
 				files = append(files, path)
 			}

@@ -48,6 +48,14 @@ func NewServed(dir string, m *process.Manager, o Options) (workspace.Workspace, 
 	return newWorkspace(f, m), nil
 }
 
+// Guarding returns the files of a workspace of this package with another list of protected
+// files.
+func Guarding(w workspace.Workspace, list protect.List) workspace.Guarded {
+	f := *w.Files.(*files)
+	f.list = list
+	return &f
+}
+
 func newWorkspace(f *files, m *process.Manager) workspace.Workspace {
 	f.manager = m
 	return workspace.Workspace{Files: f, Processes: &processes{m, f}}
