@@ -55,7 +55,7 @@ func (s *linkSearch) find(dir string) string {
 // not empty, only the rules below it count, and the folder stands in its place.
 func (s *linkSearch) among(x index, dir, base string) string {
 	for path, r := range x.paths(dir, base) {
-		if slices.Contains([]string{".git", ".hg", ".jj"}, filepath.Base(path)) {
+		if slices.Contains([]string{".git", ".hg", ".jj", ".sl"}, filepath.Base(path)) {
 			continue
 		}
 		if reason := s.below(path, r.reason); reason != "" {

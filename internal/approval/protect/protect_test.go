@@ -57,6 +57,11 @@ func TestWhatRunsCodeByItselfIsProtected(t *testing.T) {
 		f.project + "/.pre-commit-config.yaml", f.project + "/lefthook.yml", f.project + "/.hg/hgrc", f.project + "/mise.toml", f.project + "/.config/mise/config.toml",
 		f.project + "/.vimrc", f.project + "/.helix/languages.toml", f.project + "/.Rprofile", f.project + "/sub/.ghci", f.project + "/.venv/bin/python",
 		f.project + "/node_modules/.bin/tsc", f.project + "/opencode.jsonc", f.project + "/.kiro/hooks/x", f.project + "/team.code-workspace",
+		f.project + "/.sl/config", f.project + "/.mise.local.toml", f.project + "/.mise/config.toml", f.project + "/mise/config.toml", f.project + "/.config/mise.toml",
+		f.project + "/lefthook.toml", f.project + "/.lefthook.yaml", f.project + "/lefthook-local.json", f.project + "/.lefthook/pre-commit/x.sh",
+		xdg + "/jj/config.toml", f.home + "/.config/jj/config.toml", f.home + "/.config/gdb/gdbinit", f.home + "/.config/wezterm/wezterm.lua", f.home + "/.wezterm.lua", f.home + "/.config/kitty/kitty.conf",
+		f.home + "/.local/share/nvim/site/plugin/x.lua", f.home + "/.local/share/fish/vendor_conf.d/x.fish", f.home + "/.julia/config/startup.jl", f.home + "/.jupyter/jupyter_server_config.py",
+		f.home + "/.doom.d/init.el", f.home + "/.spacemacs", f.home + "/.config/goose/config.yaml", f.home + "/.config/amp/settings.json", f.home + "/.config/crush/crush.json",
 		"/home/another/.bashrc", "/home/another/.ssh/authorized_keys", "/root/.profile", "/Users/another/.zshrc",
 		"/usr/bin/ls", "/lib/systemd/system/x.service", "/proc/sys/kernel/core_pattern", "/private/etc/hosts", "/Library/LaunchDaemons/x.plist",
 	} {
@@ -65,7 +70,8 @@ func TestWhatRunsCodeByItselfIsProtected(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		f.home + "/.config/gopls/x", f.project + "/node_modules/x/index.js", f.project + "/venv/lib/x.py", f.project + "/.config/mised",
+		f.home + "/.config/gopls/x", f.project + "/node_modules/x/index.js", f.project + "/venv/lib/x.py", f.project + "/.config/mised", f.project + "/mise/x.go", f.project + "/docs/lefthook.md",
+		f.home + "/.local/share/nvim/shada/main.shada",
 		"/home/another/project/x", "/home/app/bin/rails", "/home/app", "/rooted/.profile", "/usr/src/app/x", "/usr/share/x", "/opt/app/bin/x", "/proc/1/fd/1", "/system/x",
 	} {
 		if reason, ok := f.list.Protected(path); ok {

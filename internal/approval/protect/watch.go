@@ -166,11 +166,12 @@ func (w *targets) addHome(home string) {
 		".bash_it/bash_it.sh", ".cargo/env", ".fzf.bash", ".fzf.zsh", ".nvm/nvm.sh", ".p10k.zsh", ".sdkman/bin/sdkman-init.sh",
 		".cargo/config", ".cargo/config.toml", ".curlrc", ".gradle/init.gradle", ".hgrc", ".npmrc", ".pdbrc", ".wgetrc", ".yarnrc", ".yarnrc.yml",
 		".ansible.cfg", ".bundle/config", ".gemrc", ".gradle/gradle.properties", ".m2/settings.xml", ".mavenrc", ".pip/pip.conf", ".terraformrc", ".lessfilter", ".lesskey",
-		".nanorc", ".ripgreprc",
+		".nanorc", ".ripgreprc", ".doom.d/init.el", ".doom.d/config.el", ".spacemacs", ".wezterm.lua", ".julia/config/startup.jl",
+		".jupyter/jupyter_config.py", ".jupyter/jupyter_lab_config.py", ".jupyter/jupyter_notebook_config.py", ".jupyter/jupyter_server_config.py",
 		"Library/Application Support/Code/User/settings.json", "Library/Application Support/Code/User/tasks.json",
 		"Library/Application Support/go/env", "Library/Application Support/pip/pip.conf")
 	w.addFolders(home, ".oh-my-zsh/custom", ".vim/plugin", ".vim/after/plugin", ".vim/autoload", ".claude/hooks", ".gradle/init.d", ".ipython/profile_default/startup",
-		".local/share/systemd/user", "Library/LaunchAgents")
+		".local/share/systemd/user", ".local/share/fish/vendor_conf.d", ".local/share/nvim/site/plugin", "Library/LaunchAgents")
 	w.addConfig(filepath.Join(home, ".gitconfig"))
 }
 
@@ -181,7 +182,8 @@ func (w *targets) addUserConfig(config string) {
 		"powershell/profile.ps1", "powershell/Microsoft.PowerShell_profile.ps1", "starship.toml",
 		"nvim/init.vim", "nvim/init.lua", "emacs/init.el", "emacs/early-init.el", "helix/config.toml", "helix/languages.toml", "zed/settings.json", "zed/tasks.json",
 		"gh/config.yml", "direnv/direnvrc", "direnv/direnv.toml", "tmux/tmux.conf", "mise/config.toml", "opencode/opencode.json", "mcp/mcp.json",
-		"hypr/hyprland.conf", "i3/config", "sway/config", "hg/hgrc", "nano/nanorc", "go/env", "pip/pip.conf", "uv/uv.toml", "lesskey")
+		"hypr/hyprland.conf", "i3/config", "sway/config", "hg/hgrc", "nano/nanorc", "go/env", "pip/pip.conf", "uv/uv.toml", "lesskey",
+		"amp/settings.json", "crush/crush.json", "doom/init.el", "doom/config.el", "gdb/gdbinit", "gdb/gdbearlyinit", "goose/config.yaml", "jj/config.toml", "kitty/kitty.conf", "wezterm/wezterm.lua")
 	for _, editor := range []string{"Code", "VSCodium", "Cursor"} {
 		w.addBelow(filepath.Join(config, editor, "User"), "settings.json", "tasks.json", "mcp.json")
 	}
@@ -235,12 +237,14 @@ func (w *targets) addSettings(dir string) {
 		".claude/settings.json", ".claude/settings.local.json", ".codex/config.toml", ".copilot/mcp-config.json", ".cursor/mcp.json", ".cursor/hooks.json",
 		".gemini/settings.json", ".github/copilot/settings.json", ".opencode/opencode.json", ".continue/config.json", ".continue/config.yaml",
 		".windsurf/hooks.json", ".aider.conf.yml", ".husky/_/h", ".husky/_/husky.sh",
-		".lefthook.yml", "lefthook.yaml", "lefthook.yml", "lefthook-local.yml", ".overcommit.yml", ".pre-commit-config.yaml",
-		".hg/hgrc", ".jj/repo/config.toml", ".config/mise/config.toml", ".mise.toml", "mise.toml", "mise.local.toml",
+		".lefthook.json", ".lefthook.toml", ".lefthook.yaml", ".lefthook.yml", "lefthook.json", "lefthook.toml", "lefthook.yaml", "lefthook.yml",
+		"lefthook-local.json", "lefthook-local.toml", "lefthook-local.yaml", "lefthook-local.yml", ".overcommit.yml", ".pre-commit-config.yaml",
+		".hg/hgrc", ".jj/repo/config.toml", ".sl/config", ".config/mise/config.toml", ".config/mise.toml", ".mise/config.toml", ".mise.toml", ".mise.local.toml",
+		"mise/config.toml", "mise.toml", "mise.local.toml",
 		".helix/config.toml", ".helix/languages.toml", ".vim/coc-settings.json", ".vimrc",
 		".gdbinit", ".ghci", ".iex.exs", ".irbrc", ".lldbinit", ".pdbrc", ".pryrc", ".Renviron", ".Rprofile",
 		"opencode.jsonc", ".crush.json", "crush.json", ".kiro/settings/mcp.json", ".qwen/settings.json", ".roo/mcp.json")
-	w.addFolders(dir, ".abide", ".husky", ".githooks", ".github/hooks", ".idea/runConfigurations",
+	w.addFolders(dir, ".abide", ".husky", ".githooks", ".lefthook/pre-commit", ".lefthook/pre-push", ".github/hooks", ".idea/runConfigurations",
 		".claude/hooks", ".cursor/hooks", ".continue/mcpServers", ".opencode/plugin", ".opencode/plugins", ".kiro/hooks")
 	w.addEach(filepath.Join(dir, ".devcontainer"), func(container string) { w.addBelow(container, "devcontainer.json") })
 }
