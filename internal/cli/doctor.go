@@ -155,12 +155,20 @@ func (a *app) examineFolder(add note) bool {
 
 type note func(what, state, format string, args ...any)
 
+// diskOf returns the bytes that are free for the user on the disk of a folder, and all that it
+// has; ok is false if that is unknown.
+func diskOf(dir string) (free, size int64, ok bool) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, 0, false
+	}
+	return int64(s.Bavail) * int64(s.Bsize), int64(s.Blocks) * int64(s.Bsize), true
+}
+
 // examineDisk checks the free space of the disk and the duration of a sync. It reports
 // whether the folder can be written.
 func examineDisk(dir string, add note) bool {
-	var s syscall.Statfs_t
-	if err := syscall.Statfs(dir, &s); err == nil {
-		free := int64(s.Bavail) * int64(s.Bsize)
+	if free, _, ok := diskOf(dir); ok {
 		state := good
 		switch {
 		case free < 64<<20:

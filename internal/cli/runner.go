@@ -95,6 +95,11 @@ func (r *runner) create(ctx context.Context) (active bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if elsewhere && r.flags.workspace != "" {
+		if err := r.checkChoice(ctx, r.flags.workspace); err != nil {
+			return false, err
+		}
+	}
 	if !elsewhere {
 		if p.WorkingDirectory, err = r.app.here(); err != nil {
 			return false, err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/config"
 	"github.com/abide-run/abide/internal/daemon/workspaces"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/workspace/bridge"
 )
 
 // placesOf returns the workspaces of a configuration.
@@ -53,6 +55,29 @@ func chosenWorkspace(choice string) (string, error) {
 	}
 	path, err := filepath.Abs(socket)
 	return "unix:" + path, err
+}
+
+// checkChoice refuses a workspace that cannot be one: a name that the engine does not know, or
+// what is not an address.
+func (r *runner) checkChoice(ctx context.Context, choice string) error {
+	if strings.Contains(choice, ":") {
+		if _, _, err := bridge.ParseAddress(choice); err != nil {
+			return usagef("--workspace: %w", err)
+		}
+		return nil
+	}
+	known, err := r.client.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(known.Workspaces))
+	for i, w := range known.Workspaces {
+		names[i] = w.Name
+	}
+	if slices.Contains(names, choice) {
+		return nil
+	}
+	return usagef("--workspace: there is no workspace %s in the configuration, only %s: name one of these, add [workspaces.%s] with its address, or use unix:PATH or tcp:HOST:PORT", plain(choice), plain(strings.Join(names, ", ")), plain(choice))
 }
 
 func (a *app) workspaceList() *cobra.Command {
@@ -108,8 +133,9 @@ func (a *app) workspaceCheck() *cobra.Command {
 		Long: `Connect to workspaces, those of the configuration if none is named, and show the
 identity that sessions are bound to, the version, the folder, the shortest time of a
 request, how far its clock is ahead of this one, and the free space of its disk. The
-exit code is 1 if one of them cannot be used. STATE is "ok", "bad", or "look" if its disk
-is nearly full or its clock is off.`,
+machine of the engine is called local, and has no identity. The exit code is 1 if one of
+them cannot be used. STATE is "ok", "bad", or "look" if its disk is nearly full or its
+clock is off.`,
 		Example: "  abide workspace check\n  abide workspace check box\n  abide workspace check tcp:127.0.0.1:7481",
 		Args:    arguments(0, -1, "any number of workspaces"),
 	}
@@ -163,7 +189,11 @@ func (a *app) checkWorkspaces(ctx context.Context, names []string, asJSON bool) 
 	var list []checkedWorkspace
 	var failed error
 	for _, name := range names {
-		checked, err := checkWorkspace(ctx, registry, name)
+		check := func() (checkedWorkspace, error) { return checkWorkspace(ctx, registry, name) }
+		if name == event.LocalWorkspace {
+			check = a.checkLocal
+		}
+		checked, err := check()
 		list, failed = append(list, checked), errors.Join(failed, err)
 	}
 	if asJSON {
@@ -183,9 +213,6 @@ func checkWorkspace(ctx context.Context, registry *workspaces.Registry, name str
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	choice, err := chosenWorkspace(name)
-	if err == nil && choice == event.LocalWorkspace {
-		err = usagef("%s is the machine of the engine, which abide doctor checks", event.LocalWorkspace)
-	}
 	if err != nil {
 		return checkedWorkspace{Name: name, Problem: err.Error()}, err
 	}
@@ -203,6 +230,22 @@ func checkWorkspace(ctx context.Context, registry *workspaces.Registry, name str
 	return c, nil
 }
 
+// checkLocal describes the machine of the engine, which is this one: a data folder has its
+// engine where it is. It has no identity, because sessions there are bound to the data folder.
+func (a *app) checkLocal() (checkedWorkspace, error) {
+	c := checkedWorkspace{Name: event.LocalWorkspace, Version: a.opts.Version}
+	dir, err := a.here()
+	if err != nil {
+		c.Problem = err.Error()
+		return c, err
+	}
+	c.Usable, c.Dir = true, dir
+	if free, size, ok := diskOf(dir); ok {
+		c.DiskFree, c.DiskSize = &free, size
+	}
+	return c, nil
+}
+
 func (a *app) printChecked(list []checkedWorkspace) error {
 	t := &table{head: []string{"WORKSPACE", "STATE", "VERSION", "ROUND TRIP", "CLOCK", "DISK FREE", "IDENTITY", "DIRECTORY"}}
 	var doubts []string
@@ -216,7 +259,7 @@ func (a *app) printChecked(list []checkedWorkspace) error {
 			state = doubt
 			doubts = append(doubts, fmt.Sprintf("abide: workspace %s: %s\n", plain(c.Name), text))
 		}
-		t.add(plain(c.Name), state, oneLine(c.Version), fmt.Sprintf("%.1f ms", c.RoundTrip), clockText(c.Clock), diskText(c.DiskFree), oneLine(c.Identity), oneLine(c.Dir))
+		t.add(plain(c.Name), state, oneLine(c.Version), fmt.Sprintf("%.1f ms", c.RoundTrip), clockText(c.Clock), diskText(c.DiskFree), cmp.Or(oneLine(c.Identity), "-"), oneLine(c.Dir))
 	}
 	if err := a.print(t); err != nil {
 		return err
