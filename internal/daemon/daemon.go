@@ -342,7 +342,7 @@ type engine struct {
 // startEngine opens the store, listens, and continues unfinished turns unless this
 // process is there for one command.
 func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, error) {
-	store, err := stores.Open(ctx, n.config.Store, eventlog.Options{Sync: n.config.Sync, Dir: n.folder.Dir()})
+	store, err := stores.Open(ctx, n.config.Store, eventlog.Options{Sync: n.config.Sync, Dir: n.folder.Dir(), Used: n.folder.HasSessions()})
 	if err != nil {
 		lock.Close()
 		return nil, err

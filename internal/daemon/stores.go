@@ -60,7 +60,7 @@ func Vacuum(ctx context.Context, dir, path string) (before, after int64, err err
 		return 0, 0, fmt.Errorf("data folder %s is in use by %s: end it first, because nothing can be stored meanwhile", dir, f.Holder())
 	}
 	defer lock.Close()
-	store, err := sqlite.Open(ctx, path, sqlite.Options{})
+	store, err := sqlite.Open(ctx, path, sqlite.Options{Used: f.HasSessions()})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -12,6 +12,9 @@ import (
 type Options struct {
 	Sync Sync   // guarantee of an acknowledged append; Full if zero
 	Dir  string // folder that a relative path in a URL starts from
+	// Used is true if there is something of sessions beside the store: a store that is there
+	// and empty has lost them, and is refused. One that is not there is made.
+	Used bool
 }
 
 // Sync says what an acknowledged append survives.

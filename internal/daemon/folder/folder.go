@@ -20,6 +20,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -128,6 +129,18 @@ func SessionName(id string) string { return fileName(id) }
 
 // Processes returns the path of the directory of commands, which may not exist.
 func (f *Folder) Processes() string { return f.path("processes") }
+
+// HasSessions reports whether there is something of sessions in the folder: files of their
+// own, or records of their commands.
+func (f *Folder) HasSessions() bool {
+	for _, dir := range []string{f.path("sessions"), f.Processes()} {
+		entries, err := os.ReadDir(dir)
+		if err == nil && slices.ContainsFunc(entries, fs.DirEntry.IsDir) {
+			return true
+		}
+	}
+	return false
+}
 
 // MakeSession makes a session's own directory and returns its path.
 func (f *Folder) MakeSession(id string) (string, error) {

@@ -130,7 +130,7 @@ func (s *source) connect(ctx context.Context) (err error) {
 	}
 	version, err := knownVersion(ctx, s.conn, s.path) // the moment that is read begins here
 	if err == nil && version == 0 {
-		err = fmt.Errorf("store %s: %w", s.path, errors.New("it is empty: nothing was stored yet"))
+		err = fmt.Errorf("store %s: %w", s.path, errors.New("it is empty: nothing was stored yet, or everything was lost"))
 	}
 	return err
 }

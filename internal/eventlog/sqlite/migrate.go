@@ -108,18 +108,22 @@ func knownVersion(ctx context.Context, q querier, path string) (version int, err
 }
 
 // storedVersion returns the schema version of a store, which is 0 for an empty file. It
-// refuses a database of another program.
+// refuses a database of another program, and a store without its tables.
 func storedVersion(ctx context.Context, q querier, path string) (version int, err error) {
-	var app, tables int
+	var app, tables, own int
 	row := q.QueryRowContext(ctx, `SELECT
 		(SELECT user_version FROM pragma_user_version),
 		(SELECT application_id FROM pragma_application_id),
-		(SELECT count(*) FROM sqlite_schema)`)
-	if err := row.Scan(&version, &app, &tables); err != nil {
+		(SELECT count(*) FROM sqlite_schema),
+		(SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('meta', 'sessions', 'records', 'secrets'))`)
+	if err := row.Scan(&version, &app, &tables, &own); err != nil {
 		return 0, explain(path, err)
 	}
-	if app != applicationID && tables > 0 {
+	switch {
+	case app != applicationID && tables > 0:
 		return 0, fmt.Errorf("store %s is a database of another program: choose another data folder", path)
+	case (version > 0 || app == applicationID) && own < 4:
+		return 0, fmt.Errorf("store %s lacks tables, which another program has removed: restore it from a backup (abide restore), or move the file away to begin anew", path)
 	}
 	return version, nil
 }

@@ -210,6 +210,81 @@ func TestAFileThatIsNotAStoreIsRefused(t *testing.T) {
 	})
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAnEmptiedStoreIsRefused: a file that was cut to nothing, or whose tables were removed,
+// has lost its sessions. A new store in its place would hide that.
+func TestAnEmptiedStoreIsRefused(t *testing.T) {
+	truncate := func(t *testing.T, path string) { must(t, os.Truncate(path, 0)) }
+	for name, c := range map[string]struct {
+		used bool // there is something of sessions in the data folder
+		harm func(t *testing.T, path string)
+		want string
+	}{
+		"cut": {true, truncate, "is empty, although there is something of sessions beside it: restore it from a backup"},
+		"cut beside its index": {false, func(t *testing.T, path string) {
+			must(t, os.WriteFile(path+"-search", []byte("x"), 0o600))
+			truncate(t, path)
+		}, "is empty"},
+		"cut beside its log": {false, func(t *testing.T, path string) {
+			must(t, os.WriteFile(path+"-wal", []byte("x"), 0o600))
+			truncate(t, path)
+		}, "is empty"},
+		"made anew":          {true, func(t *testing.T, path string) { truncate(t, path); tamper(t, path, "PRAGMA user_version = 0; VACUUM") }, "is empty"},
+		"without its events": {false, func(t *testing.T, path string) { tamper(t, path, "DROP TABLE records") }, "lacks tables, which another program has removed: restore it from a backup"},
+		"without any table": {false, func(t *testing.T, path string) {
+			tamper(t, path, "DROP TABLE records; DROP TABLE meta; DROP TABLE secrets; DROP TABLE jobs; DROP TABLE sessions")
+		}, "lacks tables"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := makeDamageStore(t)
+			c.harm(t, path)
+			before, err := os.ReadFile(path)
+			must(t, err)
+			s, err := Open(t.Context(), path, Options{Used: c.used})
+			if err == nil {
+				s.Close()
+				t.Fatal("it was opened")
+			}
+			if !strings.Contains(err.Error(), path+" "+c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("err = %v", err)
+			}
+			if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+				t.Errorf("the file was changed, %v", err)
+			}
+		})
+	}
+}
+
+// TestAStoreThatWasNotMadeToItsEndIsMade: a crash may leave an empty file, or one without
+// tables, and the process after it makes the store.
+func TestAStoreThatWasNotMadeToItsEndIsMade(t *testing.T) {
+	for name, leave := range map[string]func(path string){
+		"no page": func(path string) { must(t, os.WriteFile(path, nil, 0o600)) },
+		"no table": func(path string) {
+			must(t, os.WriteFile(path, nil, 0o600))
+			tamper(t, path, fmt.Sprintf("PRAGMA page_size = %d; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL", pageSize))
+			must(t, os.WriteFile(path+"-wal", []byte("x"), 0o600))
+		},
+		"no file, though sessions have left something": func(string) {},
+	} {
+		path := filepath.Join(t.TempDir(), "abide.db")
+		leave(path)
+		s, err := Open(t.Context(), path, Options{Used: strings.HasPrefix(name, "no file")})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		add(t, s, "s", eventlog.End{}, "a")
+		must(t, s.Close())
+	}
+}
+
 func TestAnOldSQLiteIsRefused(t *testing.T) {
 	for version, ok := range map[string]bool{
 		"3.51.3": true, "3.51.10": true, "3.54.1": true, "4.0.0": true,

@@ -194,7 +194,7 @@ func (x *searchIndex) drop() error {
 // connect opens the file, makes its tables if it is new, and finds the sessions that it
 // lacks.
 func (x *searchIndex) connect(ctx context.Context) (err error) {
-	if err := makeFile(x.path()); err != nil {
+	if _, err := makeFile(x.path()); err != nil {
 		return err
 	}
 	x.db, err = sql.Open("sqlite", dsn(x.path(), Options{Sync: eventlog.Normal}, "_pragma=journal_mode(WAL)&_pragma=cache_size(-4096)&_txlock=immediate"))

@@ -35,6 +35,7 @@ import (
 // Options configure a store. The zero value is the safe choice.
 type Options struct {
 	Sync eventlog.Sync // guarantee of an acknowledged append; eventlog.Full if zero
+	Used bool          // true if a file that is there and empty has lost its sessions: it is refused
 }
 
 // Stats counts what was written since the store was opened.
@@ -80,9 +81,11 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", path, err)
 	}
-	if err := makeFile(path); err != nil {
+	isNew, err := makeFile(path)
+	if err != nil {
 		return nil, err
 	}
+	opts.Used = !isNew && (opts.Used || hasRemains(path))
 	s := &Store{
 		path:    path,
 		closing: make(chan struct{}),
@@ -100,22 +103,38 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// makeFile creates the file, which no other user can read. It refuses what can be no
-// store, and changes nothing of a file that exists: the path may be a mistake. Such a
-// file is never opened here either: closing it would release the locks that SQLite has
-// on it.
-func makeFile(path string) error {
+// makeFile creates the file, which no other user can read, and reports whether there was
+// none. It refuses what can be no store, and changes nothing of a file that exists: the path
+// may be a mistake. Such a file is never opened here either: closing it would release the
+// locks that SQLite has on it.
+func makeFile(path string) (isNew bool, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	switch {
 	case err == nil:
-		return f.Close()
+		return true, f.Close()
 	case !errors.Is(err, fs.ErrExist):
-		return explain(path, err)
+		return false, explain(path, err)
 	}
 	if _, err := statFile(path); err != nil {
-		return err
+		return false, err
 	}
-	return explain(path, syscall.Access(path, readAndWrite))
+	return false, explain(path, syscall.Access(path, readAndWrite))
+}
+
+// hasRemains reports whether there is something beside the file that only a store with
+// sessions has: an index of messages, or a write-ahead log of a file without a first page. A
+// store that a crash has interrupted while it was made has neither: SQLite stores the first
+// page before there is a log.
+func hasRemains(path string) bool {
+	if info, err := os.Stat(path + "-search"); err == nil && info.Size() > 0 {
+		return true
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > 0 {
+		return false
+	}
+	log, err := os.Stat(path + "-wal")
+	return err == nil && log.Size() > 0
 }
 
 // statFile describes the file of a store. It refuses what is not a file: opening a pipe
@@ -174,7 +193,11 @@ func (s *Store) connect(ctx context.Context, opts Options) (err error) {
 	if err := checkVersion(ctx, conn); err != nil {
 		return explain(s.path, err)
 	}
-	if _, err := knownVersion(ctx, conn, s.path); err != nil {
+	version, err := knownVersion(ctx, conn, s.path)
+	if err == nil && version == 0 && opts.Used {
+		err = fmt.Errorf("store %s is empty, although there is something of sessions beside it: restore it from a backup (abide restore), or move the file away to begin anew without them", s.path)
+	}
+	if err != nil {
 		return err // nothing was changed yet
 	}
 	if err := hideFiles(s.path); err != nil {

@@ -20,7 +20,7 @@ func openURL(ctx context.Context, path string, opts eventlog.Options) (eventlog.
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(opts.Dir, path)
 	}
-	s, err := Open(ctx, path, Options{Sync: opts.Sync})
+	s, err := Open(ctx, path, Options{Sync: opts.Sync, Used: opts.Used})
 	if err != nil {
 		return nil, err
 	}
