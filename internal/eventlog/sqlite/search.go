@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -263,23 +264,14 @@ func (x *searchIndex) compare(name event.SessionID) (list []staleSession, err er
 // purge removes what the index has of sessions that do not exist any more: an engine
 // that was killed may have left it.
 func (x *searchIndex) purge() error {
-	rows, err := x.conn.QueryContext(context.Background(), `SELECT i.session FROM indexed i LEFT JOIN log.sessions s ON s.id = i.session AND NOT s.deleted WHERE s.id IS NULL`)
+	gone, err := x.numbers(`SELECT i.session FROM indexed i LEFT JOIN log.sessions s ON s.id = i.session AND NOT s.deleted WHERE s.id IS NULL`)
 	if err != nil {
 		return err
 	}
-	var gone []int64
-	for rows.Next() {
-		var row int64
-		if err := rows.Scan(&row); err != nil {
-			rows.Close()
+	for _, row := range gone {
+		if err := x.store.open(context.Background()); err != nil {
 			return err
 		}
-		gone = append(gone, row)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return err
-	}
-	for _, row := range gone {
 		if err := x.transact(func() error { return x.removeSession(row) }); err != nil {
 			return err
 		}
@@ -332,32 +324,37 @@ func (x *searchIndex) forget(row int64) {
 	}
 }
 
+// maxCompared is the number of changed sessions that are compared with the index one by one.
+// One look at all sessions takes less time than looks at more of them.
+const maxCompared = 1000
+
 // takeTouched adds the sessions that have changed to the stale ones.
-func (x *searchIndex) takeTouched() error {
+func (x *searchIndex) takeTouched() (err error) {
 	t := &x.touched
 	t.Lock()
 	changed := t.sessions
 	t.sessions = nil
 	t.Unlock()
+	if len(changed) > maxCompared {
+		x.stale, err = x.compare("")
+		return err
+	}
+	var more []staleSession
+	renewed := make(map[int64]bool)
 	for id := range changed {
-		more, err := x.compare(id)
+		list, err := x.compare(id)
 		if err != nil {
 			return err
 		}
-		for _, one := range more {
-			x.stale = append(dropStale(x.stale, one.row), one)
+		for _, one := range list {
+			more, renewed[one.row] = append(more, one), true
 		}
+	}
+	if len(more) > 0 {
+		x.stale = slices.DeleteFunc(x.stale, func(one staleSession) bool { return renewed[one.row] })
+		x.stale = append(x.stale, more...)
 	}
 	return nil
-}
-
-func dropStale(list []staleSession, row int64) []staleSession {
-	for i, one := range list {
-		if one.row == row {
-			return append(list[:i:i], list[i+1:]...)
-		}
-	}
-	return list
 }
 
 // The size of a part of the work of filling.
@@ -366,54 +363,64 @@ const (
 	partBytes    = 1 << 20
 )
 
-// fillPart takes in some of the sessions that the index lacks, in one transaction.
+// fillPart takes in some of what the index lacks, in one transaction. A long session is taken
+// in by several parts, so that whoever closes the store waits for one of them at most.
 func (x *searchIndex) fillPart() error {
 	if err := x.takeTouched(); err != nil {
 		return err
 	}
 	done, size := 0, 0
+	var rest []staleSession
 	err := x.transact(func() error {
 		for done < len(x.stale) && done < partSessions && size < partBytes {
-			n, err := x.takeIn(x.stale[done])
+			if err := x.store.open(context.Background()); err != nil {
+				return err
+			}
+			n, left, err := x.takeIn(x.stale[done], partBytes-size)
 			if err != nil {
 				return err
 			}
-			size += n
+			size, rest = size+n, append(rest, left...)
 			done++
 		}
 		return nil
 	})
 	if err == nil {
-		x.stale = x.stale[done:]
+		x.stale = append(rest, x.stale[done:]...)
 	}
 	return err
 }
 
-// takeIn takes in what the index lacks of a session, and returns how much that was.
-func (x *searchIndex) takeIn(one staleSession) (size int, err error) {
+// takeIn takes in what the index lacks of a session, about most bytes of it. It returns how
+// much that was, and the session if the index lacks more of it.
+func (x *searchIndex) takeIn(one staleSession, most int) (size int, left []staleSession, err error) {
 	end := one.has
 	for e, err := range x.store.ReadFrom(context.Background(), one.id, one.has) {
 		switch {
 		case errors.Is(err, eventlog.ErrNotFound): // it was deleted
-			return size, x.removeSession(one.row)
+			return size, nil, x.removeSession(one.row)
 		case errors.Is(err, eventlog.ErrConflict) && one.has != (eventlog.End{}): // the index is of another log
 			if err := x.removeSession(one.row); err != nil {
-				return size, err
+				return size, nil, err
 			}
 			one.has = eventlog.End{}
-			return x.takeIn(one)
+			return x.takeIn(one, most)
 		case is[*eventlog.Damage](err):
-			return size, x.setEnd(one.row, end) // events after the damage are taken in when they can be read
+			return size, nil, x.setEnd(one.row, end) // events after the damage are taken in when they can be read
 		case err != nil:
-			return size, err
+			return size, nil, err
+		}
+		if size >= most {
+			left = []staleSession{{one.row, one.id, end}}
+			break
 		}
 		if err := x.add(one.row, e); err != nil {
-			return size, err
+			return size, nil, err
 		}
 		size += len(e.Bytes)
 		end = end.Next(e.Bytes)
 	}
-	return size, x.setEnd(one.row, end)
+	return size, left, x.setEnd(one.row, end)
 }
 
 func (x *searchIndex) setEnd(row int64, end eventlog.End) error {
@@ -520,12 +527,82 @@ func (x *searchIndex) fill(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// query returns the places of messages, those of the last modified session first.
-func (x *searchIndex) query(match string, most int) (places []messagePlace, err error) {
-	rows, err := x.conn.QueryContext(context.Background(), `SELECT s.name, m.rowid & 0xffffffff
-		FROM messages m CROSS JOIN log.sessions s ON s.id = m.rowid >> 32
-		WHERE m.words MATCH ? AND NOT s.deleted AND CASE WHEN json_valid(s.info) THEN s.info ->> '$.listed' END
-		ORDER BY s.modified DESC, m.rowid LIMIT ?`, match, most)
+// The number of matches that are sorted to find the newest, and the number of sessions, the
+// last modified first, in which more matches than that are looked for one session at a time.
+const (
+	maxSorted      = 1000
+	recentSessions = 256
+)
+
+// isListed is true for the sessions that are searched.
+const isListed = " NOT s.deleted AND CASE WHEN json_valid(s.info) THEN s.info ->> '$.listed' END"
+
+// query returns the places of messages, those of the last modified session first. The time
+// it takes must not grow with the number of matches more than it has to: a common word is in
+// most messages, and the newest of them are wanted.
+func (x *searchIndex) query(match string, most int) ([]messagePlace, error) {
+	matches, err := x.numbers("SELECT rowid FROM messages WHERE words MATCH ? LIMIT ?", match, maxSorted+1)
+	if err != nil || len(matches) == 0 {
+		return nil, err
+	}
+	if len(matches) <= maxSorted {
+		return x.places(`SELECT s.name, m.rowid & 0xffffffff
+			FROM messages m CROSS JOIN log.sessions s ON s.id = m.rowid >> 32
+			WHERE m.words MATCH ? AND `+isListed+" ORDER BY s.modified DESC, m.rowid LIMIT ?", match, most)
+	}
+	recent, err := x.numbers("SELECT s.id FROM log.sessions s WHERE"+isListed+latestFirst+" LIMIT ?", recentSessions)
+	if err != nil {
+		return nil, err
+	}
+	places, err := x.findIn(recent, match, most)
+	if err != nil || len(places) == most {
+		return places, err
+	}
+	matching, err := x.matching(match)
+	if err != nil {
+		return nil, err
+	}
+	return x.findIn(matching, match, most)
+}
+
+// latestFirst is the order of sessions in an answer. The first column has an index.
+const latestFirst = " ORDER BY s.recent DESC, s.modified DESC, s.id"
+
+// matching returns the sessions with a match, the last modified first.
+func (x *searchIndex) matching(match string) (sessions []int64, err error) {
+	has := make(map[int64]bool)
+	err = x.each("SELECT rowid >> 32 FROM messages WHERE words MATCH ?", []any{match}, func(session int64) { has[session] = true })
+	if err != nil {
+		return nil, err
+	}
+	err = x.each("SELECT s.id FROM log.sessions s WHERE NOT s.deleted"+latestFirst, nil, func(session int64) {
+		if has[session] {
+			sessions = append(sessions, session)
+		}
+	})
+	return sessions, err
+}
+
+// findIn returns the places of messages in sessions, in their order, until there are enough.
+func (x *searchIndex) findIn(sessions []int64, match string, most int) (places []messagePlace, err error) {
+	for _, session := range sessions {
+		more, err := x.places(`SELECT s.name, m.rowid & 0xffffffff
+			FROM log.sessions s CROSS JOIN messages m
+			WHERE s.id = ? AND`+isListed+" AND m.words MATCH ? AND m.rowid BETWEEN ? AND ? ORDER BY m.rowid LIMIT ?",
+			session, match, key(session, 0), key(session, maxSeq), most-len(places))
+		if err != nil {
+			return nil, err
+		}
+		if places = append(places, more...); len(places) == most {
+			break
+		}
+	}
+	return places, nil
+}
+
+// places returns the rows of a query for places.
+func (x *searchIndex) places(text string, args ...any) (places []messagePlace, err error) {
+	rows, err := x.conn.QueryContext(context.Background(), text, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -538,6 +615,29 @@ func (x *searchIndex) query(match string, most int) (places []messagePlace, err 
 		places = append(places, p)
 	}
 	return places, rows.Err()
+}
+
+// numbers returns the rows of a query for numbers.
+func (x *searchIndex) numbers(text string, args ...any) (list []int64, err error) {
+	err = x.each(text, args, func(n int64) { list = append(list, n) })
+	return list, err
+}
+
+// each calls f with each row of a query for numbers.
+func (x *searchIndex) each(text string, args []any, f func(int64)) error {
+	rows, err := x.conn.QueryContext(context.Background(), text, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int64
+		if err := rows.Scan(&n); err != nil {
+			return err
+		}
+		f(n)
+	}
+	return rows.Err()
 }
 
 // match reads a message that the index has found. ok is false if it cannot be read any

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -288,4 +289,102 @@ func TestWhatCouldNotBeTakenInIsNotForgotten(t *testing.T) {
 	s.search.fillInBackground()
 	tamper(t, s.path+"-search", "ALTER TABLE away RENAME TO indexed")
 	finds(t, s, "apple", "s")
+}
+
+// TestACommonWordIsFoundInTheNewestSessions searches for words with more matches than are
+// sorted, in new sessions and in old ones alone. Reading every session finds the same.
+func TestACommonWordIsFoundInTheNewestSessions(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+	const old = maxSorted/3 + 1
+	for i := range old + recentSessions {
+		word := "old"
+		if i >= old {
+			word = "new new"
+		}
+		speak(t, s, event.SessionID(fmt.Sprint("s", i)), "common "+word, "common", word+" common", "common last")
+	}
+	unlisted(t, s, "unlisted", "common old new")
+	speak(t, s, "gone", "common old new")
+	must(t, s.Delete(t.Context(), "gone"))
+	speak(t, s, "s7", "common again") // an old session that is the newest now
+	for _, q := range []eventlog.Search{
+		{Text: "common"}, {Text: "common", Max: 1}, {Text: "common", Max: 3 * recentSessions}, {Text: "common", Max: 1 << 20},
+		{Text: "comm*"}, {Text: `"old common" last`}, {Text: "old"}, {Text: "old", Max: 5}, {Text: "new common"}, {Text: "again"}, {Text: "none"},
+	} {
+		want, err := eventlog.Scan(t.Context(), s, q)
+		must(t, err)
+		got, err := s.Search(t.Context(), q)
+		must(t, err)
+		if show(got) != show(want) {
+			t.Errorf("%+v: found %s, want %s", q, show(got), show(want))
+		}
+	}
+}
+
+// show returns the places of what was found.
+func show(f eventlog.Found) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d matches, more: %v", len(f.Matches), f.More)
+	for _, m := range f.Matches {
+		fmt.Fprintf(&b, " %s/%d", m.Session.ID, m.Event.Seq)
+	}
+	return b.String()
+}
+
+// unlisted appends a message to a session that is not listed, such as that of an agent.
+func unlisted(t *testing.T, s *Store, id event.SessionID, text string) {
+	t.Helper()
+	e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Now()}, event.UserMessageData{Content: text})
+	must(t, err)
+	_, err = s.Append(t.Context(), id, eventlog.Batch{Events: []event.Event{e}, Info: &eventlog.Info{}})
+	must(t, err)
+}
+
+// TestALongSessionIsTakenInByParts: whoever closes the store waits for the part that is under
+// way, and what was taken in before is not taken in again.
+func TestALongSessionIsTakenInByParts(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+	s.search.delay = time.Hour // the timer does not fire while the test runs
+	finds(t, s, "apple")
+	long := strings.Repeat("word ", partBytes/5/4)
+	speak(t, s, "long", "apple "+long, "apple "+long, "apple "+long)
+	speak(t, s, "long", "apple "+long, "apple "+long, "apple "+long, "apple "+long, "pear")
+	speak(t, s, "short", "apple")
+	parts := 0
+	for ; parts == 0 || len(s.search.stale) > 0; parts++ {
+		must(t, s.search.fillPart())
+		if n := indexed(t, s.path, "apple"); n > 5*(parts+1) {
+			t.Fatalf("%d messages were taken in by %d parts", n, parts+1)
+		}
+	}
+	if parts < 2 {
+		t.Errorf("everything was taken in by %d parts", parts)
+	}
+	if got := fmt.Sprint(indexed(t, s.path, "apple"), indexed(t, s.path, "pear")); got != "8 1" {
+		t.Errorf("the index has %s messages with apple and pear, want 8 and 1", got)
+	}
+	speak(t, s, "long", "plum")
+	finds(t, s, "plum", "long")
+}
+
+// TestClosingDoesNotTakeInWhatTheIndexLacks: a store with many changed sessions is closed
+// without them, and the next process takes them in.
+func TestClosingDoesNotTakeInWhatTheIndexLacks(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+	s.search.delay = time.Hour // the timer does not fire while the test runs
+	speak(t, s, "first", "apple")
+	finds(t, s, "apple", "first")
+	for i := range 2 * maxCompared {
+		s.search.touch(event.SessionID(fmt.Sprint("none", i))) // more changes than are looked at one by one
+	}
+	speak(t, s, "second", "apple")
+	s.shut(eventlog.ErrClosed) // as Close does, while the index is being filled
+	if err := s.search.fillPart(); !errors.Is(err, eventlog.ErrClosed) {
+		t.Errorf("a store that is being closed fills its index: %v", err)
+	}
+	must(t, s.Close())
+	if n := indexed(t, s.path, "apple"); n != 1 {
+		t.Errorf("the index has %d messages, want 1", n)
+	}
+	finds(t, open(t, s.path), "apple", "second", "first")
 }
