@@ -626,26 +626,36 @@ func TestACommandWhoseWorkspaceGoesAwayBecomesATask(t *testing.T) {
 	engine.stop()
 }
 
+// The workspace is away when a session is deleted. Its command is ended when the workspace is
+// back, by the same engine or by the next one.
 func TestADeletedSessionLeavesNoCommandElsewhere(t *testing.T) {
-	t.Parallel()
-	e := newElsewhere(t)
-	engine := e.engine()
-	id, stream := engine.create()
-	engine.background(id, stream)
-	e.kill()
-	_, err := engine.client.Delete(t.Context(), id)
-	must(t, err)
-	e.serve()
-	engine.stop()
-	engine = e.engine() // finishes the deletion
-	ws := connect(t, bridge.ClientOptions{Address: e.args[1]})
-	list, err := ws.Processes.List(t.Context(), process.Owner(id))
-	must(t, err)
-	info, err := ws.Processes.Wait(t.Context(), process.Owner(id), list[0].ID)
-	if err != nil || info.Exit == nil || info.Exit.Signal == "" {
-		t.Errorf("%+v, %v", info, err)
+	for name, restart := range map[string]bool{"SameEngine": false, "NextEngine": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newElsewhere(t)
+			engine := e.engine()
+			id, stream := engine.create()
+			engine.background(id, stream)
+			e.kill()
+			_, err := engine.client.Delete(t.Context(), id)
+			must(t, err)
+			if restart {
+				engine.stop()
+			}
+			e.serve()
+			if restart {
+				engine = e.engine()
+			}
+			ws := connect(t, bridge.ClientOptions{Address: e.args[1]})
+			list, err := ws.Processes.List(t.Context(), process.Owner(id))
+			must(t, err)
+			info, err := ws.Processes.Wait(t.Context(), process.Owner(id), list[0].ID)
+			if err != nil || info.Exit == nil || info.Exit.Signal == "" {
+				t.Errorf("%+v, %v", info, err)
+			}
+			engine.stop()
+		})
 	}
-	engine.stop()
 }
 
 func TestWorkspacesAreListedAndChecked(t *testing.T) {

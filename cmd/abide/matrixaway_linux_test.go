@@ -100,13 +100,16 @@ func TestMatrixSilentWorkspaceDelaysNobody(t *testing.T) {
 	e, err := m.start("")
 	must(t, err)
 	all := make(map[wireState]figures)
-	var stopped *talk // its command is to be stopped while the workspace is silent
+	var stopped, gone *talk // their commands are to be stopped while the workspace is silent
 	for _, state := range []wireState{wireOpen, wireSilent} {
 		f, name := make(figures), []string{"open", "", "", "silent"}[state]
 		all[state] = f
 		working, asking, fresh, other := m.talk(e, "box"), m.talk(e, "box"), m.talk(e, "box"), m.talk(e, "local")
+		deleted := m.talk(e, "box")
+		deleted.send("Run `sleep 1000` in the background")
+		deleted.await(event.SessionIdle, "")
 		working.waits(name)
-		stopped = working
+		stopped, gone = working, deleted
 		request := asking.asks()
 		m.wire.set(state)
 		f.measure("abort", func() { working.abort(); working.await(event.SessionIdle, "") })
@@ -115,6 +118,10 @@ func TestMatrixSilentWorkspaceDelaysNobody(t *testing.T) {
 			other.send("Run `echo $PLACE`")
 			other.await(event.AssistantMessage, "here")
 			other.await(event.SessionIdle, "")
+		})
+		f.measure("delete", func() {
+			_, err := e.client.Delete(t.Context(), deleted.id)
+			must(t, err)
 		})
 		f.measure("list of tasks", func() {
 			_, err := e.client.Tasks(t.Context(), api.TasksParams{All: true})
@@ -139,6 +146,7 @@ func TestMatrixSilentWorkspaceDelaysNobody(t *testing.T) {
 	e, err = m.start("") // it stops what the other one could not
 	must(t, err)
 	stopped.isKilled()
+	gone.isKilled()
 	e.stop()
 	m.audit()
 }

@@ -365,7 +365,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	own := append(turn.Catalog{recall.New(e.store, books)}, n.config.Tools...)
 	e.host = session.New(e.store, session.Options{
 		Standing: known.Standing, Skills: skills.Library{}, Files: e.tools.workspaces.files,
-		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: n.forgetter(e.tools), Deletions: deletions{n.folder, n.config.AtStep}, Tasks: e.tasks(), StopTask: e.tools.stopTask(), Log: n.log, Version: n.config.Version,
+		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: e.tools.forget, Release: n.releaser(e.tools), Deletions: deletions{n.folder, n.config.AtStep}, Tasks: e.tasks(), StopTask: e.tools.stopTask(), Log: n.log, Version: n.config.Version,
 		OnlyAttended: n.config.OneCommand,
 		Rest:         n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, LookTime: n.config.LookTime, OnDisk: folder.OnDisk, Instructions: n.config.Instructions.Read,
 		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) },
@@ -393,14 +393,14 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	return e, nil
 }
 
-// forgetter returns what removes the rest of a deleted session. It does not wait for another
-// workspace any longer when this process is being closed.
-func (n *Node) forgetter(t *toolbox) func(context.Context, event.SessionID) error {
-	return func(ctx context.Context, id event.SessionID) error {
+// releaser returns what ends the commands of a deleted session in another workspace. It does
+// not wait for the workspace any longer when this process is being closed.
+func (n *Node) releaser(t *toolbox) func(context.Context, session.Deletion) error {
+	return func(ctx context.Context, d session.Deletion) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(n.ctx, cancel)()
-		return t.forget(ctx, id)
+		return t.release(ctx, d)
 	}
 }
 

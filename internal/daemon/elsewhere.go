@@ -172,25 +172,30 @@ func (t *toolbox) lastPlace(id event.SessionID) (*event.Workspace, error) {
 	return d.Workspace, err
 }
 
-// endTime is how long a deletion waits for a workspace that is to end commands. One that
-// needs longer is asked again by the next engine.
+// endTime is how long an attempt to end the commands of a deleted session waits for their
+// workspace.
 const endTime = 10 * time.Second
 
-// endElsewhere stops the commands of an owner in a workspace, if it can be reached now,
+// release stops the commands of a deleted session in its workspace, if that can be reached now,
 // and lets their output be removed in time.
-func (t *toolbox) endElsewhere(ctx context.Context, place event.Workspace, owner process.Owner) error {
+func (t *toolbox) release(ctx context.Context, d session.Deletion) error {
 	ctx, cancel := within(ctx, endTime)
 	defer cancel()
-	c, err := t.workspaces.registry.Open(place)
+	c, err := t.workspaces.registry.Open(*d.Workspace)
 	if err != nil {
 		return err
 	}
-	if err := c.Answers(ctx); err != nil {
+	if err := c.AnswersSoon(ctx); err != nil {
 		return err
 	}
-	processes := c.Workspace().Processes
+	processes, owner := c.Workspace().Processes, process.Owner(d.Session)
 	list, err := processes.List(ctx, owner)
 	if err != nil {
+		return err
+	}
+	// A new session with the id has started none of these if it is not stored after they were
+	// listed. Otherwise they are left to it: nobody could tell them apart.
+	if _, err := t.store.Session(ctx, d.Session); !errors.Is(err, eventlog.ErrNotFound) {
 		return err
 	}
 	var errs []error

@@ -309,16 +309,10 @@ func (t *toolbox) undo(ctx context.Context, id event.SessionID, undone func(key 
 	return list, err
 }
 
-// forget stops the commands of a session and removes its files. Commands in a workspace
-// that is away are stopped later: the caller tries again when the next engine starts.
-func (t *toolbox) forget(ctx context.Context, id event.SessionID) error {
+// forget stops the commands of a session on this machine and removes its files.
+func (t *toolbox) forget(_ context.Context, id event.SessionID) error {
 	place, err := t.lastPlace(id)
-	if err != nil {
-		return err
-	}
-	if place != nil {
-		err = t.endElsewhere(ctx, *place, process.Owner(id))
-	} else if t.processes != nil {
+	if err == nil && place == nil && t.processes != nil {
 		err = t.processes.Abandon(context.Background(), process.Owner(id))
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
@@ -33,7 +34,8 @@ type Deletions interface {
 // Delete removes a session with the agents that it has started. Its work is stopped;
 // what forks share stays. An error means that the session still exists, or that there
 // was none. Without an error it is gone for good: what is left outside of the store
-// and cannot be removed now is removed when the next engine starts.
+// and cannot be removed now is removed when the next engine starts, or when its workspace
+// is back.
 func (h *Host) Delete(ctx context.Context, id event.SessionID) error {
 	return h.delete(ctx, id, func() error { return nil })
 }
@@ -143,7 +145,49 @@ func (h *Host) finishDeletion(d Deletion) {
 		h.log.Warn("a session is deleted, but not all that belongs to it; the next start tries again", "session", d.Session, "err", err)
 		return
 	}
+	h.release(d)
+}
+
+// release ends what a deleted session has left in another workspace, and then the deletion. It
+// is not a part of the session, which would wait with it for a workspace that is away: a new
+// session may have the id. After one attempt the others are made while nobody waits.
+func (h *Host) release(d Deletion) {
+	if err := h.tryRelease(d); err != nil && h.ctx.Err() == nil {
+		h.log.Warn("a session is deleted; what is left of it in its workspace is removed when that is back", "session", d.Session, "err", err)
+		h.spawn(func() { h.releaseLater(d) })
+	}
+}
+
+func (h *Host) tryRelease(d Deletion) error {
+	if d.Workspace != nil && h.opts.Release != nil {
+		if err := h.contained(d.Session, func() error { return h.opts.Release(h.ctx, d) }); err != nil {
+			return err
+		}
+	}
 	h.endDeletion(d.Session)
+	return nil
+}
+
+// The pauses between two attempts to end what is left in a workspace that is away: the first
+// one, and the longest one.
+const (
+	releasePause    = 100 * time.Millisecond
+	maxReleasePause = 5 * time.Second
+)
+
+// releaseLater tries to end what is left in a workspace until it is back, or this engine ends;
+// the next engine finds the deletion, and tries again.
+func (h *Host) releaseLater(d Deletion) {
+	for pause := releasePause; ; pause = min(2*pause, maxReleasePause) {
+		select {
+		case <-time.After(pause):
+		case <-h.ctx.Done():
+			return
+		}
+		if h.tryRelease(d) == nil {
+			return
+		}
+	}
 }
 
 // removeRest removes the files of a session that is not in the store. It runs in the

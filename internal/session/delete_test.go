@@ -194,6 +194,54 @@ func TestADeletionFailsOnlyIfTheSessionIsStillThere(t *testing.T) {
 	})
 }
 
+// A workspace that is away delays nobody but whoever deletes, and that for one attempt: a new
+// session with the id works meanwhile. What is left there is removed when the workspace is back.
+func TestADeletionWaitsForItsWorkspaceBesideTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := sessiontest.New(t, offline.Model{})
+		b.Host.Close()
+		o, at := newSessionFiles("s"), event.Workspace{Name: "box", Address: "unix:box", Identity: "i"}
+		asked, answers := make(chan session.Deletion), make(chan error)
+		b.Options.Release = func(_ context.Context, d session.Deletion) error {
+			asked <- d
+			return <-answers
+		}
+		startEngine(b, o, context.Background(), nil)
+		if _, err := b.Host.Create(t.Context(), "s", session.Spec{Config: event.SessionConfiguredData{Workspace: &at}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		deleted := make(chan error, 1)
+		go func() { deleted <- b.Host.Delete(context.Background(), "s") }()
+		if d := <-asked; d.Session != "s" || d.Workspace == nil || *d.Workspace != at {
+			t.Errorf("%+v is to be ended", d)
+		}
+		if o.left["s"] {
+			t.Error("what is on this machine waits for the workspace")
+		}
+		v := b.Create("s", &session.Client{})
+		b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: NEW"})
+		v.Await(t, 0, event.SessionIdle)
+		away := errors.New("the workspace is away")
+		answers <- away
+		if err := <-deleted; err != nil {
+			t.Errorf("the deletion failed: %v", err)
+		}
+		for range 5 {
+			if <-asked; len(o.begun) != 1 {
+				t.Errorf("unfinished deletions: %v", o.begun)
+			}
+			answers <- away
+		}
+		<-asked
+		answers <- nil
+		synctest.Wait()
+		if len(o.begun) > 0 {
+			t.Errorf("unfinished deletions: %v", o.begun)
+		}
+		b.Host.Close()
+	})
+}
+
 // A store that refuses leaves the session as it is, and nothing to be finished.
 func TestADeletionThatTheStoreRefusesLeavesEverything(t *testing.T) {
 	b := sessiontest.New(t, offline.Model{})

@@ -94,9 +94,13 @@ type Options struct {
 	Undo Undo
 	// Memory is what sessions are told of memory, and who extends it.
 	Memory MemorySource
-	// Forget removes what a deleted session has outside of the store. An earlier call
-	// may have removed a part of it.
+	// Forget removes what a deleted session has outside of the store on this machine. An
+	// earlier call may have removed a part of it.
 	Forget func(ctx context.Context, id event.SessionID) error
+	// Release ends what a deleted session has left in another workspace, unless there is a new
+	// session with its id. It is called beside all sessions, and again after an error. Nothing
+	// is ended if it is nil.
+	Release func(ctx context.Context, d Deletion) error
 	// OnlyAttended is true for an engine that is there for one command: a session that
 	// an earlier engine left unfinished goes on only when somebody uses it, or after
 	// Start.
