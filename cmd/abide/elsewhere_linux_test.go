@@ -658,6 +658,35 @@ func TestADeletedSessionLeavesNoCommandElsewhere(t *testing.T) {
 	}
 }
 
+// A command has ended elsewhere while no engine was there. A run that is over after one answer
+// tells the model, once.
+func TestAShortRunLearnsHowACommandElsewhereEnded(t *testing.T) {
+	t.Parallel()
+	e := newElsewhere(t)
+	engine := e.engine()
+	id, stream := engine.create()
+	engine.background(id, stream)
+	engine.stop()
+	ws := connect(t, bridge.ClientOptions{Address: e.args[1]})
+	list, err := ws.Processes.List(t.Context(), process.Owner(id))
+	must(t, err)
+	e.letGo()
+	_, err = ws.Processes.Wait(t.Context(), process.Owner(id), list[0].ID)
+	must(t, err)
+	for _, word := range []string{"FIRST", "SECOND"} {
+		if got := e.answer("--resume", string(id), "Reply with exactly: "+word); got != word+"\n" {
+			t.Errorf("it answers %q", got)
+		}
+		out, err := e.command("sessions", "export", string(id)).Output()
+		must(t, err)
+		log := string(out)
+		told := strings.Index(log, `"type":"system.notification"`)
+		if n := strings.Count(log, `"type":"system.notification"`); n != 1 || !strings.Contains(log, "exit-code>7<") || told > strings.LastIndex(log, `"content":"FIRST"`) {
+			t.Errorf("after %s the model was told %d times: %s", word, n, log)
+		}
+	}
+}
+
 func TestWorkspacesAreListedAndChecked(t *testing.T) {
 	t.Parallel()
 	e := newSecureElsewhere(t)

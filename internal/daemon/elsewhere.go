@@ -74,10 +74,17 @@ func givenUp(key, id string) event.TaskReportedData {
 	}
 }
 
-// News returns the end of a task on this machine. The end of one elsewhere is reported
-// by Watch.
+// newsTime is how long a step waits for the end of a command elsewhere.
+const newsTime = 5 * time.Second
+
+// News returns the end of a task. Nothing is known of one in a workspace that is away.
 func (t placedTasks) News(ctx context.Context, id event.SessionID, key string) (event.TaskReportedData, bool) {
-	if t.tools.workspaces.isRemote(ctx, id) {
+	if !t.tools.workspaces.isRemote(ctx, id) {
+		return t.TaskSource.News(ctx, id, key)
+	}
+	ctx, cancel := within(ctx, newsTime)
+	defer cancel()
+	if t.tools.workspaces.answersSoon(ctx, id) != nil {
 		return event.TaskReportedData{}, false
 	}
 	return t.TaskSource.News(ctx, id, key)

@@ -31,6 +31,7 @@ type Session struct {
 	log      logged                      // the stored end and index row of the session
 	underWay turn.Now                    // the constant part of what now returns
 	waiting  map[chan event.Event]string // those who wait for the answer to a question, with its id
+	looked   map[string]bool             // the tasks elsewhere whose ends were looked for, by key
 	warned   map[string]bool             // the warnings about files of the project that were given
 	offer    offer
 	gauge    gauge

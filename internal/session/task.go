@@ -20,7 +20,8 @@ type TaskSource interface {
 	// Watch waits until a task has ended or has another status than the last one. For
 	// a key without a task, the status is TaskNone.
 	Watch(ctx context.Context, id event.SessionID, key, last string) (event.TaskReportedData, error)
-	// News returns the end of a task, and reports whether it has ended.
+	// News returns the end of a task, and reports whether it has ended. It may take its time
+	// for a session in another workspace, which does not wait for it.
 	News(ctx context.Context, id event.SessionID, key string) (event.TaskReportedData, bool)
 	// Summary describes to the model which of the tasks are running; empty if none
 	// is.
@@ -359,18 +360,12 @@ func (h *Host) recordTaskNews(id event.SessionID, list []event.TaskReportedData)
 // recordTaskNews records the news of tasks that is there already, so that a step
 // begins with everything that happened before it. It reports whether there was any.
 func (tx *txn) recordTaskNews() (found bool, err error) {
-	if tx.s.host.opts.Tasks == nil {
-		return false, nil
+	list, err := tx.findTaskNews()
+	if err != nil {
+		return false, err
 	}
-	for _, t := range tx.State.Tasks.Open {
-		if tx.s.calls.stopped[t.Key] != nil {
-			continue // the tool has not returned: nothing is known yet
-		}
-		if tx.s.host.isStopping(taskKey{tx.s.id, t.Key}) {
-			continue // see awaitStop
-		}
-		news, ok := tx.s.host.opts.Tasks.News(tx.s.host.ctx, tx.s.id, t.Key)
-		if !ok || !tx.isNews(news) {
+	for _, news := range list {
+		if !tx.isNews(news) {
 			continue
 		}
 		tx.send(event.Empty(event.TasksChanged))
@@ -380,6 +375,51 @@ func (tx *txn) recordTaskNews() (found bool, err error) {
 		found = true
 	}
 	return found, nil
+}
+
+// findTaskNews returns the ends of open tasks that are known. Those in another workspace are
+// looked for beside the session, each once in the life of this process: a task may have ended
+// while no engine was there, and a short turn would be over before whoever watches it knows.
+func (tx *txn) findTaskNews() ([]event.TaskReportedData, error) {
+	s, elsewhere := tx.s, tx.State.Setup.Config.Workspace != nil
+	var keys []string
+	for _, t := range tx.State.Tasks.Open {
+		switch {
+		case s.calls.stopped[t.Key] != nil: // the tool has not returned: nothing is known yet
+		case s.host.isStopping(taskKey{s.id, t.Key}): // see awaitStop
+		case elsewhere && s.looked[t.Key]: // whoever watches it reports it
+		default:
+			keys = append(keys, t.Key)
+		}
+	}
+	if len(keys) == 0 || s.host.opts.Tasks == nil {
+		return nil, nil
+	}
+	if !elsewhere {
+		return s.host.taskNews(s.host.ctx, s.id, keys), nil
+	}
+	h, id := s.host, s.id
+	list, err := lookAt(s, "tasks", keys, func(ctx context.Context) []event.TaskReportedData { return h.taskNews(ctx, id, keys) })
+	if err != nil {
+		return nil, err
+	}
+	if s.looked == nil {
+		s.looked = make(map[string]bool)
+	}
+	for _, key := range keys {
+		s.looked[key] = true
+	}
+	return list, nil
+}
+
+// taskNews returns the ends of those tasks that have ended.
+func (h *Host) taskNews(ctx context.Context, id event.SessionID, keys []string) (list []event.TaskReportedData) {
+	for _, key := range keys {
+		if news, ended := h.opts.Tasks.News(ctx, id, key); ended {
+			list = append(list, news)
+		}
+	}
+	return list
 }
 
 // isNews reports whether a report of a task was not recorded before.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/abide-run/abide/internal/approval"
@@ -24,9 +25,13 @@ import (
 // testTasks are tasks whose status the test sets.
 type testTasks struct {
 	deaf bool // nobody who watches hears anything
-	mu   sync.Mutex
-	news map[string]chan event.TaskReportedData
-	seen []string
+	// asked gets the key of each task whose news somebody asks for, who waits for answers. Nobody
+	// waits if it is nil.
+	asked   chan string
+	answers chan struct{}
+	mu      sync.Mutex
+	news    map[string]chan event.TaskReportedData
+	seen    []string
 }
 
 func newChores() *testTasks { return &testTasks{news: make(map[string]chan event.TaskReportedData)} }
@@ -61,7 +66,15 @@ func (c *testTasks) Watch(ctx context.Context, _ event.SessionID, key, last stri
 	}
 }
 
-func (c *testTasks) News(_ context.Context, _ event.SessionID, key string) (event.TaskReportedData, bool) {
+func (c *testTasks) News(ctx context.Context, _ event.SessionID, key string) (event.TaskReportedData, bool) {
+	if c.asked != nil {
+		c.asked <- key
+		select {
+		case <-c.answers:
+		case <-ctx.Done():
+			return event.TaskReportedData{}, false
+		}
+	}
 	select {
 	case news := <-c.of(key):
 		if news.Ended {
@@ -214,6 +227,91 @@ func TestAStepBeginsWithWhatHappenedBeforeIt(t *testing.T) {
 	v.Await(t, 0, event.SessionIdle)
 	if got := notices(m.last(), "NEWS"); got != 1 || m.last().Tail != "" {
 		t.Errorf("the model reads the news %d times, and %q of what runs", got, m.last().Tail)
+	}
+}
+
+// createElsewhere creates the session "s" in another workspace.
+func createElsewhere(b *sessiontest.Fixture) *sessiontest.Viewer {
+	b.T.Helper()
+	v := sessiontest.NewViewer()
+	at := event.SessionConfiguredData{Workspace: &event.Workspace{Name: "box", Address: "unix:box", Identity: "i"}}
+	view, err := b.Host.Create(b.T.Context(), "s", session.Spec{Config: at}, &session.Client{Viewer: v})
+	if err == nil {
+		err = view.CatchUp(b.T.Context())
+	}
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return v
+}
+
+// TestAStepLooksElsewhereForWhatHappenedBeforeIt: the end of a task in another workspace is
+// looked for beside the session, once.
+func TestAStepLooksElsewhereForWhatHappenedBeforeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, c, j := &recordingModel{}, newChores(), &taskTool{}
+		b := sessiontest.New(t, m, j)
+		b.Options.Tasks = c
+		b.Restart()
+		v := createElsewhere(b)
+		b.Send("s", event.InputAcceptedData{Prompt: "Use job with value 'x'"})
+		v.Await(t, 0, event.SessionIdle)
+		b.Host.Close()
+		c.deaf, c.asked, c.answers = true, make(chan string), make(chan struct{})
+		b.Start()
+		v = b.Resume("s", session.Resume{}, &session.Client{})
+		say := func(text string) {
+			b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: " + text})
+		}
+		say("NEVER")
+		<-c.asked
+		synctest.Wait()
+		if err := b.Host.Abort(t.Context(), "s", "enough"); err != nil { // nobody waits for the workspace
+			t.Fatal(err)
+		}
+		v.Await(t, 0, event.SessionIdle)
+		if len(m.reqs) != 2 {
+			t.Errorf("the model was asked %d times before it was looked for", len(m.reqs))
+		}
+		c.of(j.key(0)) <- ended(j.key(0), "NEWS")
+		n := len(v.Kinds())
+		say("HI")
+		if key := <-c.asked; key != j.key(0) {
+			t.Errorf("asked for %s", key)
+		}
+		c.answers <- struct{}{}
+		v.Await(t, n, event.SessionIdle)
+		if got := notices(m.last(), "NEWS"); got != 1 || m.last().Tail != "" {
+			t.Errorf("the model reads the news %d times, and %q of what runs", got, m.last().Tail)
+		}
+		b.Host.Close()
+	})
+}
+
+// TestATaskElsewhereIsLookedForOnce: whoever watches it tells its end later.
+func TestATaskElsewhereIsLookedForOnce(t *testing.T) {
+	m, c, j := &recordingModel{}, newChores(), &taskTool{}
+	c.asked, c.answers = make(chan string, 8), make(chan struct{}, 8)
+	b := sessiontest.New(t, m, j)
+	b.Options.Tasks = c
+	b.Restart()
+	v := createElsewhere(b)
+	for range 8 {
+		c.answers <- struct{}{}
+	}
+	for i, prompt := range []string{"Use job with value 'x'", "Reply with exactly: HI", "Reply with exactly: HO"} {
+		n := len(v.Kinds())
+		b.Send("s", event.InputAcceptedData{Prompt: prompt})
+		v.Await(t, n, event.SessionIdle)
+		if len(c.asked) != 1 {
+			t.Errorf("turn %d: the task was looked for %d times", i, len(c.asked))
+		}
+	}
+	n := len(v.Kinds())
+	c.of(j.key(0)) <- ended(j.key(0), "NEWS")
+	v.Await(t, n, event.SessionIdle)
+	if got := notices(m.last(), "NEWS"); got != 1 {
+		t.Errorf("the model reads the news %d times", got)
 	}
 }
 
