@@ -2,8 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -84,8 +90,8 @@ func (p *remotePlace) close() {
 	}
 }
 
-// measureWorkspaces compares work on this machine with the same work over a Unix socket and
-// over TCP. The limit is what it may cost: the time on this machine and a little more, and a
+// measureWorkspaces compares work on this machine with the same work over a Unix socket, over
+// TCP, and over TCP with TLS. The limit is what it may cost: the time on this machine and a little more, and a
 // round trip for each request, which is measured beside it.
 func measureWorkspaces(at place, only string, pairs int) (err error) {
 	defer stopping(&err)
@@ -104,7 +110,7 @@ func measureWorkspaces(at place, only string, pairs int) (err error) {
 	fmt.Printf("\nwork on this machine and over a bridge; the best block; the middle block. The limit is %.1f × local and a round trip for each request\n", maxRatio)
 	t := compare.NewTable(os.Stdout, "work", "over", "local µs", "bridge µs", "ratio", "round trip µs", "requests", "limit µs", "kept")
 	for _, c := range wanted {
-		for _, network := range []string{"unix", "tcp"} {
+		for _, network := range []string{"unix", "tcp", "tls"} {
 			c.measure(t, network, places["local"], places[network], pairs)
 		}
 	}
@@ -134,15 +140,15 @@ func isKept(kept bool) string {
 }
 
 // openPlaces opens the workspace of a tree as it is reached without a bridge, over a Unix
-// socket and over TCP.
+// socket, over TCP, and over TCP with TLS.
 func openPlaces(at place, tree string) (map[string]*remotePlace, func()) {
 	m := got(process.Open(filepath.Join(tree, ".processes"), process.Options{Shell: shell()}))
 	here := local.New(tree, m)
 	places := map[string]*remotePlace{"local": {ws: here}}
 	stops := []func(){func() { must(m.Close()) }}
-	for _, a := range [][2]string{{"unix", filepath.Join(tree, "sock")}, {"tcp", "127.0.0.1:0"}} {
-		there, stop := serveWorkspace(a[0], a[1], here)
-		places[a[0]], stops = &remotePlace{ws: there}, append(stops, stop)
+	for name, a := range map[string]string{"unix": "unix:" + filepath.Join(tree, "sock"), "tcp": "tcp:127.0.0.1:0", "tls": "tcp:127.0.0.1:0"} {
+		there, stop := serveWorkspace(a, here, name == "tls")
+		places[name], stops = &remotePlace{ws: there}, append(stops, stop)
 	}
 	for name, p := range places {
 		p.tree, p.url, p.dir = tree, at.url, filepath.Join(at.dir, "workspace-"+name)
@@ -175,20 +181,39 @@ func statSide(in workspace.Files) compare.Side {
 	}}
 }
 
-// serveWorkspace serves a workspace and returns a client's view of it.
-func serveWorkspace(network, address string, ws workspace.Workspace) (workspace.Workspace, func()) {
-	l, err := net.Listen(network, address)
+// serveWorkspace serves a workspace at an address, with TLS or without, and returns a client's
+// view of it.
+func serveWorkspace(address string, ws workspace.Workspace, secure bool) (workspace.Workspace, func()) {
+	network, addr, _ := strings.Cut(address, ":")
+	l, err := net.Listen(network, addr)
 	must(err)
+	server, client := &bridge.Server{Workspace: ws}, bridge.ClientOptions{Address: network + ":" + l.Addr().String()}
+	if secure {
+		server.TLS, client.TLS = certificates()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- (&bridge.Server{Workspace: ws}).Serve(ctx, l) }()
-	c, err := bridge.NewClient(bridge.ClientOptions{Address: network + ":" + l.Addr().String()})
+	go func() { served <- server.Serve(ctx, l) }()
+	c, err := bridge.NewClient(client)
 	must(err)
 	return c.Workspace(), func() {
 		_ = c.Close()
 		cancel()
 		must(<-served)
 	}
+}
+
+// certificates returns the configuration of a server, and of a client that trusts it.
+func certificates() (server, client *tls.Config) {
+	key := got(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+	}
+	der := got(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))
+	trusted := x509.NewCertPool()
+	trusted.AddCert(got(x509.ParseCertificate(der)))
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, &tls.Config{RootCAs: trusted}
 }
 
 // plainText is the content of a small file.

@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"unsafe"
 
 	"github.com/abide-run/abide/internal/approval/disk"
 	"github.com/abide-run/abide/internal/approval/scope"
+	"github.com/abide-run/abide/internal/workspace/text"
 )
 
 // ErrMoved means that a path leads elsewhere than when it was judged.
@@ -89,10 +91,21 @@ type Shown struct {
 	Size  int64  // size of a file when it was opened
 	Image string // MIME type of an image; empty for all other files
 	// Content is that of the image or the decoded text: all of it, or the lines. It is
-	// nil if the file is larger than the maximum.
+	// nil if the file is larger than the maximum. Nobody changes it.
 	Content []byte
+	// Checked is true if Content is known to be valid UTF-8. Whoever receives a large text
+	// checks each part while the next is on its way.
+	Checked bool
 	Seen    int64 // number of lines of the file, as far as it was read for the requested lines
 	Full    bool  // true if the lines are more than MaxLines; Content has at least one byte more
+}
+
+// Text returns the content as valid UTF-8. It is not copied if it is known to be valid.
+func (s Shown) Text() string {
+	if s.Checked {
+		return unsafe.String(unsafe.SliceData(s.Content), len(s.Content))
+	}
+	return text.Valid(s.Content)
 }
 
 // A Change replaces a whole file.

@@ -153,7 +153,7 @@ func (c viewCall) whole(f workspace.Shown) (tool.Result, error) {
 	case size > c.maxWhole():
 		return tool.Result{Text: fmt.Sprintf("File too large to read at once (%s). %s", kilobytes(size), advice)}, nil
 	}
-	shown := text.Valid(f.Content)
+	shown := f.Text()
 	return tool.Result{Text: shown, Detailed: unchanged(c.path, 1, shown)}, nil
 }
 

@@ -2,6 +2,9 @@ package bridge
 
 import "net/http"
 
+// ReadContent is readContent, for tests.
+var ReadContent = readContent
+
 // OnRequest calls a function with the path of each HTTP request that the client makes from
 // now on.
 func (c *Client) OnRequest(each func(path string)) {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 
@@ -111,22 +112,22 @@ func rawTransport(o ClientOptions, d *patientDialer) *http.Transport {
 
 // showRaw asks for a large file beside the service. It does not wait for a workspace that is
 // away or silent: whoever asks the service next does.
-func (c remoteFiles) showRaw(ctx context.Context, q *pb.ShowRequest) (*pb.ShowResponse, error) {
+func (c remoteFiles) showRaw(ctx context.Context, q *pb.ShowRequest) (shown workspace.Shown, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	late := time.AfterFunc(rawTime, cancel)
 	defer late.Stop()
 	request, err := c.rawRequest(ctx, q)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	response, err := c.raw.Do(request)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the answer has the status %s", response.Status)
+		return shown, fmt.Errorf("the answer has the status %s", response.Status)
 	}
 	return readShown(&timedReader{response.Body, late}, response.ContentLength)
 }
@@ -157,34 +158,70 @@ func (r *timedReader) Read(p []byte) (int, error) {
 }
 
 // readShown reads an answer of a known length to its end.
-func readShown(in io.Reader, length int64) (*pb.ShowResponse, error) {
+func readShown(in io.Reader, length int64) (shown workspace.Shown, err error) {
 	var n [4]byte
 	if _, err := io.ReadFull(in, n[:]); err != nil {
-		return nil, err
+		return shown, err
 	}
 	size := int64(binary.BigEndian.Uint32(n[:]))
 	if size > maxHead || size+4 > length {
-		return nil, errNotWhole
+		return shown, errNotWhole
 	}
 	head := make([]byte, size)
 	if _, err := io.ReadFull(in, head); err != nil {
-		return nil, err
+		return shown, err
 	}
-	shown := new(pb.ShowResponse)
-	if err := proto.Unmarshal(head, shown); err != nil {
-		return nil, err
+	m := new(pb.ShowResponse)
+	if err := proto.Unmarshal(head, m); err != nil {
+		return shown, err
 	}
-	if rest := length - 4 - size; shown.GetLength() != rest || rest > maxMessage {
-		return nil, errNotWhole
+	if rest := length - 4 - size; m.GetLength() != rest || rest > maxMessage {
+		return shown, errNotWhole
 	}
-	if shown.Content = nil; shown.GetLength() > 0 {
-		shown.Content = make([]byte, shown.GetLength())
-	}
-	if _, err := io.ReadFull(in, shown.Content); err != nil {
-		return nil, err
+	shown = shownFrom(m)
+	if shown.Content, shown.Checked, err = readContent(in, m.GetLength()); err != nil {
+		return shown, err
 	}
 	if _, err := in.Read(n[:]); err != io.EOF {
-		return nil, errNotWhole
+		return shown, errNotWhole
 	}
 	return shown, nil
+}
+
+// readSize is how much of a file is read before it is checked. It is still in the cache of the
+// processor then, and the sender goes on meanwhile.
+const readSize = 256 << 10
+
+// readContent reads the content of a file, and reports whether it is valid UTF-8.
+func readContent(in io.Reader, length int64) (content []byte, valid bool, err error) {
+	if length == 0 {
+		return nil, false, nil
+	}
+	content, valid = make([]byte, length), true
+	read, checked := 0, 0
+	for read < len(content) {
+		n, err := in.Read(content[read:min(read+readSize, len(content))])
+		if read += n; n == 0 && err != nil {
+			return nil, false, fmt.Errorf("%w (%w)", errNotWhole, err)
+		}
+		if valid {
+			end := wholeRunes(content[:read])
+			valid = utf8.Valid(content[checked:end])
+			checked = end
+		}
+	}
+	return content, valid && checked == len(content), nil
+}
+
+// wholeRunes returns the length of a text without a character at its end that is not complete.
+func wholeRunes(text []byte) int {
+	for back := 1; back <= min(utf8.UTFMax-1, len(text)); back++ {
+		if start := len(text) - back; utf8.RuneStart(text[start]) {
+			if utf8.FullRune(text[start:]) {
+				return len(text)
+			}
+			return start
+		}
+	}
+	return len(text)
 }

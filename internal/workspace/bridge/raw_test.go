@@ -2,6 +2,7 @@ package bridge_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -10,12 +11,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
+	"unicode/utf8"
 
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/bridge"
 	"github.com/abide-run/abide/internal/workspace/bridge/bridgetest"
 	"github.com/abide-run/abide/internal/workspace/local"
+	"github.com/abide-run/abide/internal/workspace/text"
 )
 
 // changingFiles are files that have another length when they are sent than when they were
@@ -48,15 +52,15 @@ func connectTo(t *testing.T, network string, ws workspace.Workspace) (*bridge.Cl
 
 func TestAFileThatGetsShorterIsShownAsItIs(t *testing.T) {
 	for _, network := range []string{"memory", "unix", "tcp"} {
-		dir, text := t.TempDir(), strings.Repeat("a line\n", 200_000)
-		must(t, os.WriteFile(filepath.Join(dir, "f"), []byte(text), 0o644))
+		dir, content := t.TempDir(), strings.Repeat("a line\n", 200_000)
+		must(t, os.WriteFile(filepath.Join(dir, "f"), []byte(content), 0o644))
 		ws := local.New(dir, nil)
 		ws.Files = changingFiles{ws.Files, func(size int64) int64 { return 2 * size }}
 		c, log := connectTo(t, network, ws)
 		s, err := ws.Files.Scope(t.Context(), []scope.Rule{{Target: dir}}, nil)
 		must(t, err)
 		shown, err := c.Workspace().Files.Show(t.Context(), s, workspace.ShowRequest{Path: filepath.Join(dir, "f"), MaxWhole: 10 << 20})
-		if err != nil || string(shown.Content) != text || shown.Size != int64(len(text)) {
+		if err != nil || string(shown.Content) != content || shown.Size != int64(len(content)) {
 			t.Errorf("%s: %d bytes of %d, %v", network, len(shown.Content), shown.Size, err)
 		}
 		if got := log.take(); !slices.Equal(got, []string{"Show", "ShowLarge"}) {
@@ -68,8 +72,8 @@ func TestAFileThatGetsShorterIsShownAsItIs(t *testing.T) {
 // Not a byte more is sent than was announced, so that the connection can be used again.
 func TestAFileThatGetsLongerIsShownAsItWas(t *testing.T) {
 	for _, network := range []string{"memory", "unix", "tcp"} {
-		dir, text := t.TempDir(), strings.Repeat("a line\n", 200_000)
-		must(t, os.WriteFile(filepath.Join(dir, "f"), []byte(text), 0o644))
+		dir, content := t.TempDir(), strings.Repeat("a line\n", 200_000)
+		must(t, os.WriteFile(filepath.Join(dir, "f"), []byte(content), 0o644))
 		ws := local.New(dir, nil)
 		ws.Files = changingFiles{ws.Files, func(size int64) int64 { return size / 2 }}
 		c, log := connectTo(t, network, ws)
@@ -77,12 +81,49 @@ func TestAFileThatGetsLongerIsShownAsItWas(t *testing.T) {
 		must(t, err)
 		for range 3 {
 			shown, err := c.Workspace().Files.Show(t.Context(), s, workspace.ShowRequest{Path: filepath.Join(dir, "f"), MaxWhole: 10 << 20})
-			if err != nil || string(shown.Content) != text[:len(text)/2] {
+			if err != nil || string(shown.Content) != content[:len(content)/2] {
 				t.Errorf("%s: %d bytes of %d, %v", network, len(shown.Content), shown.Size, err)
 			}
 		}
 		if got := log.take(); !slices.Equal(got, []string{"Show", "Show", "Show"}) {
 			t.Errorf("%s: the service was asked: %q", network, got)
+		}
+	}
+}
+
+// TestALargeTextIsCheckedPartByPart: characters come in two parts, or are none. What is known to
+// be valid is valid, and everything else is replaced as it is on this machine.
+func TestALargeTextIsCheckedPartByPart(t *testing.T) {
+	wide := strings.Repeat("ä€𝄞x", 100_000)
+	for name, content := range map[string]string{
+		"valid": wide, "ASCII": strings.Repeat("a line\n", 100_000), "cut": wide + "\xf0\x9d\x84", "cut early": wide + "\xe2",
+		"broken": wide + "\xff" + wide, "lonely": wide + "\x80\x80\x80\x80" + wide, "replaced": wide + "\uFFFD",
+	} {
+		for part, reader := range map[string]func(io.Reader) io.Reader{
+			"bytes": iotest.OneByteReader, "halves": iotest.HalfReader, "all": func(r io.Reader) io.Reader { return r }, "error with data": iotest.DataErrReader,
+		} {
+			got, checked, err := bridge.ReadContent(reader(strings.NewReader(content)), int64(len(content)))
+			if err != nil || string(got) != content || checked != utf8.ValidString(content) {
+				t.Errorf("%s by %s: %d bytes, known to be valid: %v, %v", name, part, len(got), checked, err)
+			}
+			if got, _, err := bridge.ReadContent(reader(strings.NewReader(content)), int64(len(content))+1); err == nil {
+				t.Errorf("%s by %s: %d bytes of %d are enough", name, part, len(got), len(content)+1)
+			}
+		}
+		for _, network := range []string{"memory", "unix", "tcp"} {
+			dir := t.TempDir()
+			must(t, os.WriteFile(filepath.Join(dir, "f"), []byte(content), 0o644))
+			c, log := connectTo(t, network, local.New(dir, nil))
+			s, err := c.Workspace().Files.Scope(t.Context(), []scope.Rule{{Target: dir}}, nil)
+			must(t, err)
+			log.take()
+			shown, err := c.Workspace().Files.Show(t.Context(), s, workspace.ShowRequest{Path: filepath.Join(dir, "f"), MaxWhole: 10 << 20})
+			if err != nil || string(shown.Content) != content || shown.Text() != text.Valid([]byte(content)) || shown.Checked != utf8.ValidString(content) {
+				t.Errorf("%s over %s: %d bytes, known to be valid: %v, %v", name, network, len(shown.Content), shown.Checked, err)
+			}
+			if got := log.take(); !slices.Equal(got, []string{"Show"}) {
+				t.Errorf("%s over %s: the service was asked: %q", name, network, got)
+			}
 		}
 	}
 }

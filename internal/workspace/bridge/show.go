@@ -65,21 +65,35 @@ func (c remoteFiles) Show(ctx context.Context, s *scope.Scope, r workspace.ShowR
 		Scope: scopeTo(s), Path: []byte(r.Path), Lines: r.Lines, First: r.First, Last: r.Last,
 		MaxWhole: r.MaxWhole, MaxImage: r.MaxImage, MaxLines: int64(r.MaxLines), MaxNames: int64(r.MaxNames),
 	}
-	ask := c.rpc.Show
-	if !r.Lines && r.MaxWhole > maxInOne {
-		ask = c.showLarge
-	}
-	m, err := ask(ctx, request)
+	shown, err := c.show(ctx, request)
 	if err != nil {
 		return workspace.Shown{}, fromWire(ctx, err)
 	}
-	if len(m.GetNames()) > max(r.MaxNames, 0) || int64(len(m.GetContent())) > mostShown(r) {
+	if len(shown.Names) > max(r.MaxNames, 0) || int64(len(shown.Content)) > mostShown(r) {
 		return workspace.Shown{}, errMoreThanAsked
 	}
+	return shown, nil
+}
+
+// show asks for a file that may be large beside the service, without copies. Whatever does not
+// come so is asked for from the service, which decides.
+func (c remoteFiles) show(ctx context.Context, r *pb.ShowRequest) (workspace.Shown, error) {
+	ask := c.rpc.Show
+	if !r.GetLines() && r.GetMaxWhole() > maxInOne {
+		if shown, err := c.showRaw(ctx, r); err == nil || ctx.Err() != nil {
+			return shown, err
+		}
+		ask = c.showLarge
+	}
+	m, err := ask(ctx, r)
+	return shownFrom(m), err
+}
+
+func shownFrom(m *pb.ShowResponse) workspace.Shown {
 	return workspace.Shown{
 		Folder: m.GetFolder(), Names: texts[string](m.GetNames()), Count: m.GetCount(),
 		Size: m.GetSize(), Image: m.GetImage(), Content: m.GetContent(), Seen: m.GetSeen(), Full: m.GetFull(),
-	}, nil
+	}
 }
 
 // errMoreThanAsked means that a workspace does not keep to the limits of a request.
@@ -95,13 +109,9 @@ func mostShown(r workspace.ShowRequest) int64 {
 	return 2*max(min(most, workspace.MaxFile), 0) + 1<<16
 }
 
-// showLarge asks for a file that may be large: beside the service, without copies, or in parts
-// from the service, which decides. If the answer of the service is lost, it is asked for again
-// from the beginning.
+// showLarge asks the service for a file that may be large, in parts. If the answer is lost, it
+// is asked for again from the beginning.
 func (c remoteFiles) showLarge(ctx context.Context, r *pb.ShowRequest) (whole *pb.ShowResponse, err error) {
-	if whole, err = c.showRaw(ctx, r); err == nil || ctx.Err() != nil {
-		return whole, err
-	}
 	err = retry(ctx, c.retries, func() error {
 		whole, err = c.showParts(ctx, r)
 		return err
