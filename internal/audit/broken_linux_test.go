@@ -425,6 +425,54 @@ var faults = []fault{
 		l.set("session.configured", 1, "permissions", object{"deny": []any{"bash"}})
 		return l.at("tool.execution_begun", 1)
 	}, nil},
+	{"decision.forbidden", "hooks", func(l *script) int64 {
+		l.set("session.configured", 1, "permissions", object{"deny": []any{"BASH"}})
+		return l.at("tool.execution_begun", 1)
+	}, nil},
+	{"decision.forbidden", "hooks", func(l *script) int64 {
+		allowing(l, object{"allowAll": true, "deny": []any{object{"kind": "bash", "argument": nil}}})
+		return l.at("tool.execution_begun", 1)
+	}, nil},
+	{"decision.baseless", "hooks", func(l *script) int64 { // the rules of the first event are not those of the second
+		allowing(l, object{"allow": []any{object{"kind": "shell", "argument": nil}}})
+		allowing(l, object{"allowReads": true})
+		return l.decide(1, object{"by": "rule", "rules": []any{"shell"}})
+	}, nil},
+	{"decision.baseless", "hooks", func(l *script) int64 { // a decision by a grant names one
+		l.set("session.configured", 1, "permissions", object{"allow": []any{"bash"}})
+		return l.decide(1, object{"by": "grant", "rules": []any{"bash"}})
+	}, nil},
+	{"decision.baseless", "back", func(l *script) int64 { return l.decide(2, object{"by": "nothing"}) }, nil},
+	{"decision.baseless", "back", func(l *script) int64 { // what was granted is outside of the scope
+		l.set("tool.execution_begun", 2, "granted", true)
+		return l.decide(2, object{"by": "scope"})
+	}, nil},
+	{"decision.baseless", "asks", func(l *script) int64 {
+		l.set("session.configured", 1, "approve", "workspace")
+		return l.set("external_tool.requested", 2, "decision", object{"by": "scope"})
+	}, nil},
+	{"decision.baseless", "asks", edited("external_tool.requested", 2, "decision", object{"by": "nothing"}), nil},
+	{"decision.baseless", "asks", func(l *script) int64 { // its client declares it anew, and wants to be asked
+		l.insert(l.at("tool.execution_start", 2), "tools.declared", object{"tools": []any{object{"name": "fetch", "skipPermission": true}}})
+		return l.at("external_tool.requested", 1)
+	}, nil},
+	{"decision.missing", "hooks", func(l *script) int64 { // a scope allows no command
+		l.age()
+		l.set("session.configured", 1, "approve", "workspace")
+		return l.at("tool.execution_begun", 1)
+	}, nil},
+	{"decision.missing", "hooks", func(l *script) int64 { // no rule has granted it
+		l.age()
+		l.set("session.configured", 1, "approve", nil)
+		l.set("session.configured", 1, "permissions", object{"allow": []any{"view"}})
+		return l.set("tool.execution_begun", 1, "granted", nil)
+	}, nil},
+	{"decision.missing", "back", func(l *script) int64 { // it is outside of the scope, and there is nothing that could grant it
+		l.age()
+		l.set("session.configured", 1, "approve", "workspace")
+		l.set("tool.execution_begun", 1, "granted", nil)
+		return l.set("tool.execution_begun", 2, "granted", true)
+	}, nil},
 	{"grant.denied", "denied", edited("permission.completed", 1, "grants", []any{object{"kind": "shell"}}), nil},
 	{"shown.call", "denied", func(l *script) int64 {
 		at := l.at("permission.requested", 1)
@@ -436,6 +484,13 @@ var faults = []fault{
 		l.get(at).Data["permissionRequest"].(map[string]any)["fullCommandText"] = "true"
 		return at
 	}, nil},
+}
+
+// allowing puts what clients have set in front of the first call of a session in which nothing
+// else allows it.
+func allowing(l *script, rules object) {
+	l.set("session.configured", 1, "approve", nil)
+	l.insert(l.at("tool.execution_start", 1), "permissions.configured", rules)
 }
 
 // shown counts the events that clients are shown.
@@ -762,6 +817,20 @@ var blows = []blow{
 		l := f.script("commands")
 		return audit.Finding{Session: "commands", Seq: l.at("tool.execution_complete", 1)}
 	}, nil},
+	{"process.told-early", func(f *folder) audit.Finding { // it was not even started
+		f.command("commands", 1).without("started").without("exited").without("ended").save()
+		l := f.script("commands")
+		return audit.Finding{Session: "commands", Seq: l.at("tool.execution_complete", 1)}
+	}, nil},
+	{"decision.other-command", func(f *folder) audit.Finding { // before the call is finished
+		l := f.script("hooks")
+		at := l.decide(1, object{"command": "'echo' 'another'"})
+		l.events = l.events[:at]
+		l.save()
+		f.info("hooks", "active", true)
+		f.exec("UPDATE sessions SET active = 1 WHERE name = 'hooks'")
+		return audit.Finding{Session: "hooks", Seq: at}
+	}, nil},
 	{"task.ended-early", func(f *folder) audit.Finding {
 		f.command("commands", 2).without("exited").without("ended").save()
 		l := f.script("commands")
@@ -820,6 +889,18 @@ var blows = []blow{
 		found := ofProcess(p.without("claimed"))
 		p.write("claim", claim+"\n")
 		return found
+	}, nil},
+	{"journal.unclaimed", func(f *folder) audit.Finding {
+		p := f.process("talk", "k").without("started").without("exited").without("ended")
+		claim := p.lines[0]
+		p.lines = []string{entryLine("failed", "reason", "no such file")}
+		found := ofProcess(p)
+		p.write("claim", claim+"\n")
+		return found
+	}, nil},
+	{"journal.twice", func(f *folder) audit.Finding {
+		lost := entryLine("lost", "reason", "r")
+		return ofProcess(f.process("talk", "k").without("exited").with("started", lost).with("started", lost))
 	}, nil},
 	{"journal.unstarted", func(f *folder) audit.Finding { return ofProcess(f.process("talk", "k").without("started")) }, nil},
 	{"journal.endless", func(f *folder) audit.Finding { return ofProcess(f.process("talk", "k").without("exited")) }, nil},
