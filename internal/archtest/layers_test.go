@@ -51,6 +51,7 @@ type suite struct {
 // suites are the suites of the ports.
 var suites = []suite{
 	{packages: "eventlog/*", calls: "eventlogtest.Run"},
+	{packages: "eventlog/*", calls: "eventlogtest.RunSealed"},
 	{packages: "model/*", imports: "model/remote", calls: "remotetest.Run"},
 	{packages: "model/*", imports: "model/remote", calls: "remotetest.RunStories"},
 }

@@ -13,34 +13,40 @@ import (
 	"github.com/abide-run/abide/internal/daemon"
 	"github.com/abide-run/abide/internal/daemon/backup"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/seal"
 )
 
 func (a *app) backupCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Back up the data folder to one file",
-		Long: `Write the data folder to one file: the log with its secrets, the files of sessions,
-the records and output of commands, and what is trusted. The backup is of one moment
+		Long: `Write the data folder to one file: the log, the files of sessions, the records and
+output of commands, and what is trusted. The backup is of one moment
 and can be taken while abide runs, which is neither stopped nor slowed down. The hash
 chain of every session is verified, and the file is read back, before it gets its name.
 
-The file holds the API keys and environments of sessions as the log has them, so only
-you can read it: keep it as you keep your keys. With - as FILE the backup is written to
-standard output, and not read back. If a session is damaged, no backup is made, unless
---allow-damaged is given: then everything is backed up as it is. docs/STORE.md says
-what is left out.`,
+The secrets of sessions (API keys, environments) are in the file as the log has them:
+sealed. The key file that opens them is left out: back it up once, elsewhere, or put it
+into the file with --with-key, and then keep the file as you keep your keys. Without it
+sessions go on, and their API keys have to be given again. What people and models said
+is not sealed.
+
+With - as FILE the backup is written to standard output, and not read back. If a session
+is damaged, no backup is made, unless --allow-damaged is given: then everything is backed
+up as it is. docs/STORE.md says what is left out.`,
 		Example: "  abide backup /mnt/usb/abide.backup\n  abide backup --force ~/nightly.backup\n  abide backup - | zstd | ssh host 'cat > abide.backup.zst'",
 		Args:    arguments(1, 1, "one FILE"),
 	}
 	asJSON := jsonFlag(c)
 	force := c.Flags().Bool("force", false, "replace FILE if it exists")
+	withKey := c.Flags().Bool("with-key", false, "back up the key file of the secrets and the token of clients, too")
 	allow := c.Flags().Bool("allow-damaged", false, "back up damaged sessions as they are")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		source, err := a.backupSource()
 		if err != nil {
 			return err
 		}
-		source.AllowDamaged = *allow
+		source.AllowDamaged, source.WithKey = *allow, *withKey
 		show := a.newMeter("")
 		source.Progress = show.stage
 		var report backup.Report
@@ -58,7 +64,7 @@ what is left out.`,
 		if err != nil {
 			return a.backupError(cmd.Context(), err)
 		}
-		return a.printBackup("backed up", report, *asJSON)
+		return a.printBackup(backedUp, report, *asJSON)
 	}
 	return c
 }
@@ -98,8 +104,8 @@ are reported as lost, because they belong to the folder that was backed up.`,
 		if err != nil {
 			return a.backupError(cmd.Context(), err)
 		}
-		a.checkRestoredStore(target.Dir, report.Store)
-		return a.printBackup("restored", report, *asJSON)
+		a.checkRestoredStore(target.Dir, report)
+		return a.printBackup(restored, report, *asJSON)
 	}
 	return c
 }
@@ -122,7 +128,7 @@ second copy. If the command is killed, the log is as it was before.`,
 				return err
 			}
 			done := a.newProgress().while("writing the log anew")
-			before, after, err := daemon.Vacuum(cmd.Context(), dir, path)
+			before, after, err := daemon.Vacuum(cmd.Context(), dir, path, a.keyFile(dir))
 			done()
 			if err != nil {
 				return configError(err)
@@ -161,7 +167,16 @@ func (a *app) store() (dir, path string, err error) {
 
 func (a *app) backupSource() (backup.Source, error) {
 	dir, path, err := a.store()
-	return backup.Source{Dir: dir, Store: path, Version: a.opts.Version}, err
+	return backup.Source{Dir: dir, Store: path, KeyFile: a.keyFile(dir), Version: a.opts.Version}, err
+}
+
+// keyFile returns the path of the file with the key of the secrets of a data folder.
+func (a *app) keyFile(dir string) string {
+	loaded, err := a.settings()
+	if err != nil {
+		return daemon.KeyFile("", dir) // the caller has reported it
+	}
+	return daemon.KeyFile(loaded.Config.Store.KeyFile, dir)
 }
 
 // backupError adds the exit code to an error of a backup, and names all damage.
@@ -194,13 +209,30 @@ type backupResult struct {
 	Bytes    int64    `json:"bytes"`
 	Damaged  []string `json:"damaged"`
 	LeftOut  []string `json:"leftOut"`
+	Secrets  string   `json:"secrets,omitempty"`
+}
+
+// The verbs of printBackup.
+const (
+	backedUp = "backed up"
+	restored = "restored"
+)
+
+// secretsLine is what a person is told of the secrets in a backup.
+var secretsLine = map[string]string{
+	backedUp + string(backup.SecretsSealed):  "the key file of the secrets is not in the backup: keep a copy of it elsewhere, or use --with-key",
+	backedUp + string(backup.SecretsWithKey): "the key file is in the backup: whoever has the backup has your secrets",
+	backedUp + string(backup.SecretsLeftOut): "an older version has stored secrets in clear, so they are not in the backup; start abide once, which seals them, and back up again",
+	restored + string(backup.SecretsSealed):  "the key file of the secrets was not in the backup: put your copy of it in its place before you start abide; without it, API keys have to be given again",
+	restored + string(backup.SecretsLeftOut): "the backup has no secrets: API keys have to be given again",
+	restored:                                 "the backup may hold secrets in clear, because an older version has made it: delete it when you have a new one",
 }
 
 // printBackup prints what was backed up or restored.
 func (a *app) printBackup(verb string, r backup.Report, asJSON bool) error {
 	a.printDamaged(r.Damaged)
 	if asJSON {
-		out := backupResult{r.Sessions, r.Files, r.Bytes, []string{}, append([]string{}, r.LeftOut...)}
+		out := backupResult{r.Sessions, r.Files, r.Bytes, []string{}, append([]string{}, r.LeftOut...), string(r.Secrets)}
 		for _, d := range r.Damaged {
 			out.Damaged = append(out.Damaged, string(d.Session))
 		}
@@ -212,20 +244,27 @@ func (a *app) printBackup(verb string, r backup.Report, asJSON bool) error {
 	for _, name := range r.LeftOut {
 		a.err.printf("abide: left out %s, because it is a link\n", plain(name))
 	}
+	if line := secretsLine[verb+string(r.Secrets)]; line != "" {
+		a.err.printf("abide: %s\n", line)
+	}
 	a.err.printf("%s %s in %s, %s\n", verb, plural(r.Sessions, "session", "sessions"), plural(r.Files, "file", "files"), size(r.Bytes))
 	return nil
 }
 
-// checkRestoredStore tells a person whose configuration names another log than the one
-// that was restored.
-func (a *app) checkRestoredStore(dir, name string) {
+// checkRestoredStore tells a person whose configuration names another log or key file than
+// those that were restored.
+func (a *app) checkRestoredStore(dir string, r backup.Report) {
 	a.loaded = nil // the configuration may have been restored, too
 	loaded, err := a.settings()
 	if err != nil {
 		return // the next command reports it
 	}
+	key := filepath.Join(dir, seal.FileName)
+	if wanted := a.keyFile(dir); r.Secrets == backup.SecretsWithKey && wanted != key {
+		a.err.printf("abide: the key file was restored to %s, but store.key_file names %s: move it there\n", plain(key), plain(wanted))
+	}
 	path, err := daemon.StoreFile(loaded.Config.Store.URL, dir)
-	restored := filepath.Join(dir, filepath.FromSlash(name))
+	restored := filepath.Join(dir, filepath.FromSlash(r.Store))
 	if err == nil && path == restored {
 		return
 	}

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -25,15 +27,16 @@ import (
 	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/seal"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the installation and suggest fixes",
-		Long: `Check the configuration, the data folder and its disk, the log, the shell, the API
-keys, the model endpoints, the clock and the workspaces. Nothing is changed, except that
-a missing data folder is created. The exit code is 1 if something does not work.
+		Long: `Check the configuration, the data folder and its disk, the log, its secrets, the
+shell, the API keys, the model endpoints, the clock and the workspaces. Nothing is changed,
+except that a missing data folder is created. The exit code is 1 if something does not work.
 
 STATE is "ok", "look" for something that may cause problems later, or "bad" for
 something that does not work.`,
@@ -86,8 +89,10 @@ func (a *app) examine(ctx context.Context) []finding {
 	folder := a.examineFolder(add)
 	examineShell(add)
 	if loaded != nil && folder {
+		exposed := a.keyMode() // the engine corrects the mode
 		a.examineLog(ctx, add)
 		a.examineStore(ctx, add)
+		a.examineSecrets(ctx, exposed, add)
 	}
 	if loaded != nil {
 		a.examineModels(ctx, loaded, add)
@@ -255,6 +260,59 @@ func (a *app) examineStore(ctx context.Context, add note) {
 	if err == nil && !space.Shrinks && space.Free > space.Size/4 && space.Free > maxFree {
 		add("file of the log", doubt, "%s of %s are free, and a log of an older version does not give them back; end all processes of abide and run: abide vacuum", size(space.Free), size(space.Size))
 	}
+}
+
+// examineSecrets checks that the secrets in the log can be opened with the key file, and by
+// nobody else.
+func (a *app) examineSecrets(ctx context.Context, exposed fs.FileMode, add note) {
+	dir, path, err := a.store()
+	if err != nil {
+		return // the log was reported already
+	}
+	file, found, err := daemon.InspectSecrets(ctx, path, a.keyFile(dir))
+	if err != nil {
+		add("secrets", bad, "%v", err)
+		return
+	}
+	lines := secretFindings(file, found)
+	if exposed != 0 {
+		lines = append(lines, fmt.Sprintf("the key file %s had mode %04o, so that other users could use it: it should be 0600", file.Path(), exposed))
+	}
+	for _, line := range lines {
+		add("secrets", doubt, "%s", line)
+	}
+	switch {
+	case len(lines) > 0:
+	case len(file.IDs()) == 0:
+		add("secrets", good, "there are none; the key file %s is made with the first one", file.Path())
+	default:
+		add("secrets", good, "sealed with key %s in %s; keep a copy of that file apart from backups", file.IDs()[0], file.Path())
+	}
+}
+
+// keyMode returns the mode of the key file if other users can use it, and 0 otherwise.
+func (a *app) keyMode() fs.FileMode {
+	dir, _, err := a.store()
+	if err != nil {
+		return 0
+	}
+	if info, err := os.Stat(a.keyFile(dir)); err == nil && info.Mode().Perm()&0o077 != 0 {
+		return info.Mode().Perm()
+	}
+	return 0
+}
+
+// secretFindings returns what is wrong with the secrets of a log, a line for each thing.
+func secretFindings(file *seal.File, found sqlite.Sealed) (lines []string) {
+	if found.Clear {
+		lines = append(lines, "secrets that an older version has stored in clear are still in the files of the log: end all processes of abide, and run: abide vacuum")
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(found.Keys), func(a, b seal.ID) int { return bytes.Compare(a[:], b[:]) }) {
+		if n := found.Keys[id]; n > 0 && !slices.Contains(file.IDs(), id) {
+			lines = append(lines, sqlite.Unreadable(id, n, file))
+		}
+	}
+	return lines
 }
 
 // maxFree is the number of free bytes in the file of the log that nobody minds.

@@ -40,6 +40,7 @@ func (a *app) config(dir string) (daemon.Config, error) {
 		ModelSettings: daemon.ModelSettings{MaxOutput: loaded.Config.Worker.MaxTokens, Models: limits(loaded.Config, "")},
 		Instructions:  instructions.Rules{Names: loaded.Config.Instructions.Files, MaxBytes: loaded.Config.Instructions.MaxBytes},
 		Store:         loaded.Config.Store.URL,
+		KeyFile:       loaded.Config.Store.KeyFile,
 		Tools:         a.opts.Tools,
 		Wrap:          a.opts.Wrap,
 		AtStep:        a.opts.AtStep,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/daemon"
 	"github.com/abide-run/abide/internal/event"
 )
 
@@ -20,7 +21,8 @@ func (a *app) verifyCommand() *cobra.Command {
 against the session's hash chain. If a session is damaged, report where, why and what
 can be done, and exit with code 1. A session that was marked as damaged and is intact
 after all, because it was repaired or because this version can read it, can be used
-again.`,
+again. Without a session it also reports secrets that cannot be opened, because their key
+is missing: that is no damage, and does not change the exit code.`,
 		Example: "  abide sessions verify\n  abide sessions verify 0198c2f1 --json",
 		Args:    cobra.ArbitraryArgs,
 	}
@@ -39,6 +41,9 @@ again.`,
 				err = a.out.json(checked)
 			} else {
 				err = a.printVerified(checked)
+			}
+			if len(args) == 0 {
+				a.printSecrets(cmd.Context())
 			}
 			if err == nil && a.printDamage(checked) {
 				err = &exitError{code: exitFailed}
@@ -99,6 +104,23 @@ func (a *app) printVerified(checked []api.VerifyResult) error {
 		t.add(plain(string(r.SessionID)), strconv.FormatInt(int64(r.Events), 10), verdict, r.Hash)
 	}
 	return a.print(t)
+}
+
+// printSecrets prints which secrets of the log cannot be opened. They belong to no chain, so
+// sessions without them are intact.
+func (a *app) printSecrets(ctx context.Context) {
+	dir, path, err := a.store()
+	if err != nil {
+		return // the sessions were read, so there is nothing to open yet
+	}
+	file, found, err := daemon.InspectSecrets(ctx, path, a.keyFile(dir))
+	if err != nil {
+		a.err.printf("abide: %v\n", plain(err.Error()))
+		return
+	}
+	for _, line := range secretFindings(file, found) {
+		a.err.printf("abide: %s\n", plain(line))
+	}
 }
 
 // printDamage prints the damage of each damaged session, and reports whether there is one.

@@ -16,6 +16,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/abide-run/abide/internal/approval"
@@ -144,9 +145,11 @@ type Instructions struct {
 
 // Store sets how the log is stored.
 type Store struct {
-	URL  string `toml:"url" doc:"Location of the log: sqlite:PATH, where a relative path starts at the data folder; abide.db in the data folder if empty."`
-	Sync string `toml:"sync" doc:"full: acknowledged data survives a power failure. normal: it survives a crash of the program, but a power failure may lose the last moments." enum:"full,normal"`
-	Rest string `toml:"rest" doc:"Time that an idle session stays in memory, like 30s."`
+	URL string `toml:"url" doc:"Location of the log: sqlite:PATH, where a relative path starts at the data folder; abide.db in the data folder if empty."`
+	// KeyFile is not for one project to decide: see userOnly.
+	KeyFile string `toml:"key_file" doc:"File with the key that seals the secrets in the log; a relative path starts at the data folder; secrets.key in the data folder if empty."`
+	Sync    string `toml:"sync" doc:"full: acknowledged data survives a power failure. normal: it survives a crash of the program, but a power failure may lose the last moments." enum:"full,normal"`
+	Rest    string `toml:"rest" doc:"Time that an idle session stays in memory, like 30s."`
 }
 
 // check returns the values that are invalid by themselves.
@@ -170,6 +173,7 @@ func (c *Config) check() []mistake {
 		list = append(list, c.Workspaces[name].check(name)...)
 	}
 	list = duration(list, path{"store", "rest"}, c.Store.Rest)
+	list = keyFile(list, path{"store", "key_file"}, c.Store.KeyFile)
 	list = age(list, path{"retention", "sessions"}, c.Retention.Sessions)
 	list = duration(list, path{"compaction", "timeout"}, c.Compaction.Timeout)
 	list = duration(list, path{"memory", "timeout"}, c.Memory.Timeout)
@@ -223,6 +227,17 @@ func orZero(list []mistake, key path, value string) []mistake {
 		return list
 	}
 	return duration(list, key, value)
+}
+
+// keyFile refuses what was meant for a shell, and what cannot be a file.
+func keyFile(list []mistake, key path, value string) []mistake {
+	switch {
+	case strings.HasPrefix(value, "~"):
+		return append(list, wrong(key, "%q: ~ is not replaced by your home folder; write the whole path", value))
+	case value != "" && (strings.TrimSpace(value) == "" || strings.HasSuffix(value, "/")):
+		return append(list, wrong(key, "%q is not the name of a file", value))
+	}
+	return list
 }
 
 // given is like notNegative, for a value that may be missing.

@@ -285,10 +285,10 @@ func narrowing(key string) bool {
 	return false
 }
 
-// userOnly reports whether no project may set a key: what is kept of all sessions, and to
-// whom a token is sent, is not for one project to decide.
+// userOnly reports whether no project may set a key: what is kept of all sessions, where the
+// key of their secrets is, and to whom a token is sent, is not for one project to decide.
 func userOnly(key string) bool {
-	return strings.HasPrefix(key, "retention.") || strings.HasPrefix(key, "workspaces.") || key == "workspace.patience"
+	return key == "store.key_file" || strings.HasPrefix(key, "retention.") || strings.HasPrefix(key, "workspaces.") || key == "workspace.patience"
 }
 
 // narrow removes the keys that a project may not set, and returns them.

@@ -58,6 +58,7 @@ type Config struct {
 	Visitor bool
 
 	Store    string          // URL of the log, as stores has it; a file in the data folder if empty
+	KeyFile  string          // path of the file with the key of the secrets, relative to the data folder; seal.FileName there if empty
 	Sync     eventlog.Sync   // guarantee of an acknowledged append
 	Keep     time.Duration   // time after its last change after which a session is deleted, unless OneCommand; never if zero
 	Rest     time.Duration   // time that an idle session stays in memory; the host's default if zero
@@ -342,7 +343,9 @@ type engine struct {
 // startEngine opens the store, listens, and continues unfinished turns unless this
 // process is there for one command.
 func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, error) {
-	store, err := stores.Open(ctx, n.config.Store, eventlog.Options{Sync: n.config.Sync, Dir: n.folder.Dir(), Used: n.folder.HasSessions()})
+	store, err := stores.Open(ctx, n.config.Store, eventlog.Options{
+		Sync: n.config.Sync, Dir: n.folder.Dir(), KeyFile: KeyFile(n.config.KeyFile, n.folder.Dir()), Warn: n.warn, Used: n.folder.HasSessions(),
+	})
 	if err != nil {
 		lock.Close()
 		return nil, err

@@ -38,6 +38,15 @@ func (n *Node) reportWait(why string, vague bool) {
 	}
 }
 
+// warn tells people what is wrong with the data folder, and goes on. A command that is there
+// for a moment only logs it, because abide doctor and every other command tell it.
+func (n *Node) warn(line string) {
+	n.log.Warn(line, "folder", n.folder.Dir())
+	if n.config.Notice != nil && !n.config.Visitor {
+		n.config.Notice(line)
+	}
+}
+
 // reportSilence prints which process does not answer.
 func (n *Node) reportSilence() { n.reportHolder("does not answer") }
 

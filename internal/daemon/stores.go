@@ -11,6 +11,7 @@ import (
 	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
+	"github.com/abide-run/abide/internal/seal"
 )
 
 // stores are the kinds of stores, by the scheme of their URL. A new kind needs a package
@@ -45,9 +46,33 @@ func StoreFile(url, dir string) (string, error) {
 	return path, nil
 }
 
+// KeyFile returns the path of the file with the key of the secrets of a data folder. path is
+// the setting store.key_file, which may be empty.
+func KeyFile(path, dir string) string {
+	if path == "" {
+		path = seal.FileName
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return path
+}
+
+// InspectSecrets reads the key file of a log, and how the log keeps its secrets. It does not
+// disturb the process that uses the log.
+func InspectSecrets(ctx context.Context, store, keyFile string) (*seal.File, sqlite.Sealed, error) {
+	file, err := seal.OpenFile(keyFile)
+	if err != nil {
+		return nil, sqlite.Sealed{}, err
+	}
+	found, err := sqlite.InspectSecrets(ctx, store)
+	return file, found, err
+}
+
 // Vacuum writes the file of a log anew, so that it is as small as it can be, and returns
-// its size before and after. It refuses a folder that another process uses.
-func Vacuum(ctx context.Context, dir, path string) (before, after int64, err error) {
+// its size before and after. keyFile is the path of the key file. It refuses a folder that
+// another process uses.
+func Vacuum(ctx context.Context, dir, path, keyFile string) (before, after int64, err error) {
 	f, err := folder.Open(dir)
 	if err != nil {
 		return 0, 0, err
@@ -60,7 +85,7 @@ func Vacuum(ctx context.Context, dir, path string) (before, after int64, err err
 		return 0, 0, fmt.Errorf("data folder %s is in use by %s: end it first, because nothing can be stored meanwhile", dir, f.Holder())
 	}
 	defer lock.Close()
-	store, err := sqlite.Open(ctx, path, sqlite.Options{Used: f.HasSessions()})
+	store, err := sqlite.Open(ctx, path, sqlite.Options{KeyFile: keyFile, Used: f.HasSessions()})
 	if err != nil {
 		return 0, 0, err
 	}

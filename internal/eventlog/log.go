@@ -60,7 +60,9 @@ type Batch struct {
 	Secrets []Secret
 }
 
-// A Secret is a value that is stored for a session outside its log.
+// A Secret is a value that is stored for a session outside its log. What a store writes to
+// disk is sealed with a key that is not in the store, and bound to the session and the
+// name: a copy of the store gives no secret away, and a value cannot be moved.
 type Secret struct {
 	Name  string
 	Value []byte // nil removes the secret
@@ -226,7 +228,9 @@ type Store interface {
 	// PutSecrets stores secrets that belong to no event, all of them or none.
 	// Secrets are deleted with their session, and a fork does not get them.
 	PutSecrets(ctx context.Context, id event.SessionID, secrets ...Secret) error
-	// Secret returns the value of a secret, or nil if there is none.
+	// Secret returns the value of a secret, or nil if there is none. The error is
+	// ErrSealed if the value cannot be opened: nothing else of the session is affected,
+	// and the secret can be replaced or removed.
 	Secret(ctx context.Context, id event.SessionID, name string) ([]byte, error)
 
 	// Close waits for appends that have begun. Later calls get ErrClosed.
@@ -253,6 +257,9 @@ var (
 	// its disk was unmounted. Anything written after that would be lost for the next
 	// process that opens the store.
 	ErrGone = errors.New("was deleted, moved or unmounted while it was open")
+	// ErrSealed means that the stored value of a secret cannot be opened, because the key
+	// is missing or another one, or because the value was changed or moved.
+	ErrSealed = errors.New("the stored secret cannot be opened")
 	// ErrFenced means that another process has taken the store over.
 	ErrFenced = errors.New("another process has taken the log over")
 )

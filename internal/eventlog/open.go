@@ -15,6 +15,13 @@ type Options struct {
 	// Used is true if there is something of sessions beside the store: a store that is there
 	// and empty has lost them, and is refused. One that is not there is made.
 	Used bool
+
+	// KeyFile is the path of the file with the key of the secrets. If it is empty, the
+	// file is seal.FileName in Dir.
+	KeyFile string
+	// Warn is called with a line for a person while the store is opened: the secrets of
+	// some sessions cannot be read, for example. It may be nil.
+	Warn func(line string)
 }
 
 // Sync says what an acknowledged append survives.

@@ -55,7 +55,9 @@ type manifest struct {
 	WasAt    string   `json:"wasAt,omitempty"` // path of the store, if it was outside the folder
 	Damaged  []damage `json:"damaged,omitempty"`
 	LeftOut  []string `json:"leftOut,omitempty"` // links, which are not followed
-	Files    []entry  `json:"files"`
+	// Secrets says what the backup has of secrets; empty if an older version has written it.
+	Secrets SecretsIn `json:"secrets,omitempty"`
+	Files   []entry   `json:"files"`
 }
 
 // An entry is a file of a backup.
@@ -81,7 +83,7 @@ func damages(list []*eventlog.Damage) (out []damage) {
 }
 
 func (m *manifest) report() Report {
-	r := Report{Sessions: m.Sessions, Files: len(m.Files), LeftOut: m.LeftOut, Store: m.Store, WasAt: m.WasAt}
+	r := Report{Sessions: m.Sessions, Files: len(m.Files), LeftOut: m.LeftOut, Secrets: m.Secrets, Store: m.Store, WasAt: m.WasAt}
 	for _, d := range m.Damaged {
 		r.Damaged = append(r.Damaged, &eventlog.Damage{Session: d.Session, Seq: d.Position, Reason: d.Reason})
 	}

@@ -5,6 +5,8 @@
 //   - A backup is verified before it gets its name: the hash chain of every session, and
 //     every byte of the file.
 //   - A restored folder appears whole or not at all. It is verified before that.
+//   - A backup gives no secret away: the key that opens them is left out, unless it is asked
+//     for.
 //   - What is killed at any time leaves nothing that looks like a backup or a data folder,
 //     and the next run removes what it left.
 //
@@ -34,8 +36,10 @@ import (
 type Source struct {
 	Dir     string // data folder
 	Store   string // path of the store, which may be outside the folder
+	KeyFile string // path of the file with the key of the secrets, which may be outside the folder
 	Version string // version of this program
 
+	WithKey      bool                                  // true to back up the key file and the token, too
 	AllowDamaged bool                                  // true to back up damaged sessions as they are
 	Progress     func(stage string, done, total int64) // may be nil
 }
@@ -47,9 +51,20 @@ type Report struct {
 	Bytes    int64              // size of the files
 	Damaged  []*eventlog.Damage // damaged sessions
 	LeftOut  []string           // links, which are not followed, by their names in the folder
+	Secrets  SecretsIn          // what the backup has of secrets
 	Store    string             // place of the store in the restored folder
 	WasAt    string             // place of the store when it was backed up, if it was outside the folder
 }
+
+// SecretsIn says what a backup has of the secrets of sessions.
+type SecretsIn string
+
+// The values of SecretsIn. Backups of older versions have none, and hold secrets in clear.
+const (
+	SecretsSealed  SecretsIn = "sealed"  // the backup has them, and not the key that opens them
+	SecretsWithKey SecretsIn = "withKey" // the backup has them and the key
+	SecretsLeftOut SecretsIn = "leftOut" // an older version has stored them in clear, so the backup has none
+)
 
 // A DamageError means that sessions are damaged, so that no backup was made.
 type DamageError struct{ Damaged []*eventlog.Damage }
@@ -230,6 +245,10 @@ func (s Source) write(ctx context.Context, w io.Writer, scratch string) (Report,
 	if err := sqlite.Copy(ctx, s.Store, log, s.stage("copying the log")); err != nil {
 		return Report{}, err
 	}
+	secrets, err := s.protectSecrets(ctx, log)
+	if err != nil {
+		return Report{}, err
+	}
 	names, damaged, err := verifyStore(ctx, log, s.stage("verifying sessions"))
 	if err != nil {
 		return Report{}, err
@@ -241,9 +260,12 @@ func (s Source) write(ctx context.Context, w io.Writer, scratch string) (Report,
 	if err != nil {
 		return Report{}, err
 	}
-	a.manifest.Damaged = damages(damaged)
+	a.manifest.Damaged, a.manifest.Secrets = damages(damaged), secrets
 	files := walker{Source: s, ctx: ctx, to: a, known: folderNames(names)}
 	if err := files.walk(); err != nil {
+		return Report{}, err
+	}
+	if err := files.addKey(); err != nil {
 		return Report{}, err
 	}
 	if err := s.dropDeleted(ctx, a, log, names); err != nil {
@@ -257,6 +279,23 @@ func (s Source) write(ctx context.Context, w io.Writer, scratch string) (Report,
 		return Report{}, err
 	}
 	return a.manifest.report(), nil
+}
+
+// protectSecrets removes secrets from the copy of a log that an older version has written,
+// which does not seal them, unless the backup is to have the key anyway. The log itself is
+// not changed: the next engine seals them.
+func (s Source) protectSecrets(ctx context.Context, log string) (SecretsIn, error) {
+	if s.WithKey {
+		return SecretsWithKey, nil
+	}
+	dropped, err := sqlite.DropClear(ctx, log)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("the secrets, which an older version has stored in clear, cannot be left out: %w; start abide once, which seals them, or back them up as they are with --with-key", err)
+	case dropped:
+		return SecretsLeftOut, nil
+	}
+	return SecretsSealed, nil
 }
 
 // addStore adds the copy of the store under the name that it has in the folder.

@@ -207,19 +207,7 @@ func (t Target) prepare(ctx context.Context, data string, m *manifest) error {
 	if err := process.RecordLost(filepath.Join(data, "processes"), lostReason); err != nil {
 		return err
 	}
-	return compact(ctx, store)
-}
-
-// compact makes the store of an older version one that gets smaller by itself.
-func compact(ctx context.Context, path string) error {
-	store, err := sqlite.Open(ctx, path, sqlite.Options{})
-	if err != nil {
-		return err
-	}
-	if !store.Shrinks() {
-		err = store.Compact(ctx)
-	}
-	return errors.Join(err, store.Close())
+	return sqlite.Convert(ctx, store)
 }
 
 // publish gives a complete folder its name, which an empty folder may have.

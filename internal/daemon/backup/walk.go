@@ -12,6 +12,7 @@ import (
 
 	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/seal"
 )
 
 // A walker adds the files of a data folder to an archive.
@@ -52,7 +53,7 @@ func (w *walker) walkDir(name string) error {
 // visit adds a file, or what is in a folder. A link at the top was put there by the owner
 // of the folder and is followed; any other may lead anywhere, and is left out.
 func (w *walker) visit(name string) error {
-	if excluded(name) || w.isStore(name) || w.isOfUnknownSession(name) {
+	if excluded(name) || w.isStore(name) || w.isOfUnknownSession(name) || w.isKey(name) {
 		return nil
 	}
 	path := filepath.Join(w.Dir, name)
@@ -83,6 +84,50 @@ func (w *walker) isStore(name string) bool {
 	}
 	store := filepath.FromSlash(w.storeName())
 	return name == store || strings.HasPrefix(name, store+"-")
+}
+
+// isKey reports whether a file is the key file, an unfinished one, or the token with which
+// clients connect: who has them needs no secret any more. addKey adds the key file if it is
+// wanted.
+func (w *walker) isKey(name string) bool {
+	path := filepath.Join(w.Dir, name)
+	if sameFile(path, w.KeyFile) || seal.IsDraft(filepath.Base(name), w.KeyFile) {
+		return true
+	}
+	if filepath.Base(name) != name {
+		return false
+	}
+	if name == seal.FileName || seal.IsDraft(name, seal.FileName) || strings.HasPrefix(name, ".token-") {
+		return true // the setting may have been another one before
+	}
+	return name == tokenName && !w.WithKey
+}
+
+// tokenName is the name of the file with the token of this folder's listeners.
+const tokenName = "token"
+
+// sameFile reports whether two paths lead to the same file.
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	other, missing := os.Stat(b)
+	return err == nil && missing == nil && os.SameFile(one, other)
+}
+
+// addKey adds the key file, if it is wanted and there is one. Its name is the usual one,
+// wherever it is.
+func (w *walker) addKey() error {
+	if !w.WithKey {
+		return nil
+	}
+	f, info, err := openFile(w.KeyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return w.to.add(seal.FileName, info, io.LimitReader(f, info.Size()))
 }
 
 // isOfUnknownSession reports whether a folder belongs to a session that the copied log does

@@ -13,7 +13,7 @@ import (
 )
 
 // An addition is a batch that is prepared for storing. The caller of Append prepares
-// it (checks, hashes, joins and encodes), so that the writer only has to store it.
+// it (checks, hashes, joins, encodes and seals), so that the writer only has to store it.
 type addition struct {
 	id     event.SessionID
 	after  eventlog.End
@@ -22,8 +22,17 @@ type addition struct {
 	active any // new value of the column; nil leaves the old one
 	info   any // likewise
 	jobs   []eventlog.JobChange
-	secret []eventlog.Secret
+	sealed []eventlog.Secret // secrets to change, sealed
 	events int
+}
+
+// prepare prepares a batch, and seals its secrets.
+func (s *Store) prepare(ctx context.Context, id event.SessionID, batch eventlog.Batch) (*addition, error) {
+	a, err := newAddition(id, batch)
+	if err == nil {
+		a.sealed, err = s.seal(ctx, id, batch.Secrets)
+	}
+	return a, err
 }
 
 func newAddition(id event.SessionID, batch eventlog.Batch) (*addition, error) {
@@ -34,7 +43,7 @@ func newAddition(id event.SessionID, batch eventlog.Batch) (*addition, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &addition{id: id, after: batch.After, end: end, body: join(batch.Events), jobs: batch.Jobs, secret: batch.Secrets, events: len(batch.Events)}
+	a := &addition{id: id, after: batch.After, end: end, body: join(batch.Events), jobs: batch.Jobs, events: len(batch.Events)}
 	if batch.Info != nil {
 		text, err := json.Marshal(batch.Info)
 		if err != nil {
@@ -47,7 +56,7 @@ func newAddition(id event.SessionID, batch eventlog.Batch) (*addition, error) {
 
 // Append implements eventlog.Log.
 func (s *Store) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
-	a, err := newAddition(id, batch)
+	a, err := s.prepare(ctx, id, batch)
 	if err != nil {
 		return eventlog.End{}, fmt.Errorf("append to %s: %w", id, err)
 	}
@@ -149,7 +158,7 @@ func (w *writing) store(a *addition, h head) error {
 			return err
 		}
 	}
-	return w.putSecrets(h.session, a.secret)
+	return w.putSecrets(h.session, a.sealed)
 }
 
 // refuse returns the reason why an addition cannot be stored. That this process is

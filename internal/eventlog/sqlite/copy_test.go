@@ -202,7 +202,7 @@ func TestAStoreOfAnOlderVersionIsCopiedAndVerifiedAsItIs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "abide.db")
 	s := open(t, path)
 	add(t, s, "s", eventlog.End{}, "a", "b")
-	if err := s.write.exec("DROP TABLE jobs; PRAGMA user_version = 1"); err != nil {
+	if err := s.write.exec(toVersion5 + "DROP TABLE jobs; PRAGMA user_version = 1"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

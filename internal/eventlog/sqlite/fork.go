@@ -12,7 +12,7 @@ import (
 
 // Fork implements eventlog.Store.
 func (s *Store) Fork(ctx context.Context, child, parent event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
-	a, err := newAddition(child, batch)
+	a, err := s.prepare(ctx, child, batch)
 	if err == nil {
 		err = s.fork(ctx, a, parent)
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+
+	"github.com/abide-run/abide/internal/seal"
 )
 
 // applicationID marks the file as a store of abide: "abid" in ASCII.
@@ -17,14 +19,28 @@ var migrations embed.FS
 
 // schemaVersion is the schema version that every store is brought to. A program refuses a
 // newer one.
-const schemaVersion = 5
+const schemaVersion = 6
+
+// sealedVersion is the first schema version in which secrets are sealed.
+const sealedVersion = 6
 
 // migrate brings the schema to the current version. It refuses a store of a newer abide. A
 // damaged page costs the sessions on it at most: a store that has one is migrated around it,
 // because otherwise nobody could open it any more.
-func migrate(ctx context.Context, conn *sql.Conn, path string) (err error) {
+func migrate(ctx context.Context, conn *sql.Conn, path string, keys *seal.File) (err error) {
+	seals := func(tx *sql.Tx) error { return sealStored(ctx, tx, keys) }
 	for way := straight; way <= pastRows; way++ {
-		if err = migrateBy(ctx, conn, path, way); !corrupt(err) {
+		if err = migrateBy(ctx, conn, path, way, seals); !corrupt(err) {
+			return err
+		}
+	}
+	salvaged, err := salvageSecrets(ctx, conn) // a page of the secrets may be damaged, too
+	if err != nil {
+		return explain(path, err)
+	}
+	seals = func(tx *sql.Tx) error { return sealSalvaged(ctx, tx, keys, salvaged) }
+	for way := straight; way <= pastRows; way++ {
+		if err = migrateBy(ctx, conn, path, way, seals); !corrupt(err) {
 			return err
 		}
 	}
@@ -67,8 +83,9 @@ const computeRecent = `PRAGMA writable_schema = ON;
 		WHERE type = 'table' AND name = 'sessions';
 	PRAGMA writable_schema = RESET;`
 
-// migrateBy runs the numbered files that the store lacks, all of them or none.
-func migrateBy(ctx context.Context, conn *sql.Conn, path string, way int) error {
+// migrateBy runs the numbered files that the store lacks, all of them or none, and seals the
+// secrets of a store that has them in clear.
+func migrateBy(ctx context.Context, conn *sql.Conn, path string, way int, seals func(*sql.Tx) error) error {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
 		return err
@@ -89,6 +106,11 @@ func migrateBy(ctx context.Context, conn *sql.Conn, path string, way int) error 
 		}
 		if _, err := tx.ExecContext(ctx, textBy(way, filepath.Base(name), string(text))); err != nil {
 			return explain(path, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	if version > 0 && version < sealedVersion {
+		if err := seals(tx); err != nil {
+			return explain(path, err)
 		}
 	}
 	mark := fmt.Sprintf("PRAGMA user_version = %d; PRAGMA application_id = %d", schemaVersion, applicationID)

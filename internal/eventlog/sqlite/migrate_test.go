@@ -27,9 +27,12 @@ func TestEachVersionHasAMigration(t *testing.T) {
 	}
 }
 
+// toVersion5 makes a store without secrets one of version 5, which does not seal them.
+const toVersion5 = "DROP TABLE keys; ALTER TABLE meta DROP COLUMN clear; PRAGMA user_version = 5;"
+
 // toVersion3 makes a store one of version 3, whose order of sessions is an index of the time
 // of their last change.
-const toVersion3 = `DROP TRIGGER session_added; DROP TRIGGER session_modified; DROP INDEX sessions_recent;
+const toVersion3 = toVersion5 + `DROP TRIGGER session_added; DROP TRIGGER session_modified; DROP INDEX sessions_recent;
 	ALTER TABLE sessions DROP COLUMN recent; CREATE INDEX sessions_modified ON sessions (modified) WHERE NOT deleted;`
 
 func TestAnOlderStoreIsListedInItsOrder(t *testing.T) {

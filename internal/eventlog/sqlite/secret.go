@@ -26,21 +26,24 @@ func (s *Store) Quarantine(ctx context.Context, id event.SessionID, d *eventlog.
 
 // PutSecrets implements eventlog.Store.
 func (s *Store) PutSecrets(ctx context.Context, id event.SessionID, secrets ...eventlog.Secret) error {
-	err := s.change(ctx, id, func(w *writing, session int64) error { return w.putSecrets(session, secrets) })
+	sealed, err := s.seal(ctx, id, secrets)
+	if err == nil {
+		err = s.change(ctx, id, func(w *writing, session int64) error { return w.putSecrets(session, sealed) })
+	}
 	if err != nil {
 		return fmt.Errorf("store secrets of %s: %w", id, err)
 	}
 	return nil
 }
 
-// putSecrets changes the secrets of a session inside a transaction.
-func (w *writing) putSecrets(session int64, secrets []eventlog.Secret) error {
-	for _, s := range secrets {
+// putSecrets changes the secrets of a session, which are sealed, inside a transaction.
+func (w *writing) putSecrets(session int64, sealed []eventlog.Secret) error {
+	for _, s := range sealed {
 		var err error
 		if s.Value == nil {
 			err = w.exec("DELETE FROM secrets WHERE session = ? AND name = ?", session, s.Name)
 		} else {
-			err = w.exec("REPLACE INTO secrets (session, name, value) VALUES (?, ?, ?)", session, s.Name, s.Value)
+			err = w.exec("INSERT OR REPLACE INTO secrets (session, name, value) VALUES (?, ?, ?)", session, s.Name, s.Value)
 		}
 		if err != nil {
 			return err
@@ -55,15 +58,17 @@ func (s *Store) Secret(ctx context.Context, id event.SessionID, name string) ([]
 	if err != nil {
 		return nil, err
 	}
-	var value []byte
-	err = s.reading.QueryRow("SELECT value FROM secrets WHERE session = ? AND name = ?", h.session, name).Scan(&value)
+	var sealed []byte
+	err = s.reading.QueryRow("SELECT value FROM secrets WHERE session = ? AND name = ?", h.session, name).Scan(&sealed)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil
 	case err != nil:
 		return nil, s.readError(id, 0, err)
-	case value == nil:
-		return []byte{}, nil // the driver returns nil for an empty value
+	}
+	value, err := s.sealing.keys.Open(sealed, labels(id, name)...)
+	if err != nil {
+		return nil, fmt.Errorf("secret %q of session %s: %w: %w", name, id, eventlog.ErrSealed, err)
 	}
 	return value, nil
 }

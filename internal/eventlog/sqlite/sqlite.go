@@ -10,6 +10,7 @@
 //     again: what is on the disk is only known after the store was opened again.
 //   - Opening a store fences the process that had it open before.
 //   - A reader holds no lock and no connection while its caller handles events.
+//   - Secrets are sealed before they are written. The key is never in a file of the store.
 //
 // docs/INTEGRITY.md says which damage is detected and which cannot be.
 package sqlite
@@ -36,6 +37,10 @@ import (
 type Options struct {
 	Sync eventlog.Sync // guarantee of an acknowledged append; eventlog.Full if zero
 	Used bool          // true if a file that is there and empty has lost its sessions: it is refused
+	// KeyFile is the path of the file with the key of the secrets; seal.FileName beside the
+	// store if empty. A missing file is made when the first secret is stored.
+	KeyFile string
+	Warn    func(line string) // called with a line for a person while the store is opened; may be nil
 }
 
 // Stats counts what was written since the store was opened.
@@ -62,8 +67,9 @@ type Store struct {
 	cause     error // reason for which the store is closed; set before closing is closed
 	closeErr  error
 
-	heads  heads
-	search searchIndex
+	heads   heads
+	search  searchIndex
+	sealing sealing
 
 	upkeep  upkeep
 	shrinks bool // true if free pages can be given back to the file system
@@ -93,7 +99,14 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	}
 	s.queue.idle.L = &s.queue.mu
 	s.search.store, s.search.delay = s, fillDelay
+	if s.sealing.keys, err = openKeys(path, opts.KeyFile); err != nil {
+		return nil, err
+	}
 	if err := s.connect(ctx, opts); err != nil {
+		s.disconnect()
+		return nil, err
+	}
+	if err := s.checkKeys(ctx, opts.Warn); err != nil {
 		s.disconnect()
 		return nil, err
 	}
@@ -206,7 +219,7 @@ func (s *Store) connect(ctx context.Context, opts Options) (err error) {
 	if err := useWAL(ctx, conn, s.path); err != nil {
 		return err
 	}
-	if err = migrate(ctx, conn, s.path); err != nil {
+	if err = migrate(ctx, conn, s.path, s.sealing.keys); err != nil {
 		return err
 	}
 	if err := s.write.prepare(ctx); err != nil {

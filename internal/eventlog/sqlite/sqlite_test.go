@@ -16,6 +16,10 @@ func TestMain(m *testing.M) {
 		runVictim(path)
 		return
 	}
+	if path := os.Getenv(sealVictim); path != "" {
+		runSealVictim(path)
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -85,6 +86,7 @@ func (u *upkeep) wait() { u.work.Wait() }
 // startUpkeep looks in the background whether there is upkeep to do, and does it.
 func (s *Store) startUpkeep() {
 	s.upkeep.start(func() {
+		s.scrubLater()
 		s.shrink()
 		s.boundLog()
 	})
@@ -221,6 +223,29 @@ func (s *Store) Compact(ctx context.Context) error {
 		},
 		committed: func() {},
 	})
+}
+
+// oneFile makes a copy of a store that nobody has open one file, without a write-ahead log.
+const oneFile = "PRAGMA journal_mode = DELETE;"
+
+// Convert makes a store of an older version that nobody has open one that gets smaller by
+// itself. Its tables stay as they are: the engine that opens it has the key of the secrets.
+func Convert(ctx context.Context, path string) error {
+	db, err := sql.Open("sqlite", dsn(path, Options{}, "_txlock=immediate"))
+	if err != nil {
+		return explain(path, err)
+	}
+	defer db.Close()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return explain(path, err)
+	}
+	defer conn.Close()
+	shrinks, err := canShrink(ctx, conn)
+	if err == nil && !shrinks {
+		_, err = conn.ExecContext(ctx, oneFile+"PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
+	}
+	return explain(path, err)
 }
 
 // pause waits, and reports whether the store is still open.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/seal"
 )
 
 // Scheme is the scheme of URLs of stores in a file.
@@ -20,7 +21,11 @@ func openURL(ctx context.Context, path string, opts eventlog.Options) (eventlog.
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(opts.Dir, path)
 	}
-	s, err := Open(ctx, path, Options{Sync: opts.Sync, Used: opts.Used})
+	keyFile := opts.KeyFile
+	if keyFile == "" {
+		keyFile = filepath.Join(opts.Dir, seal.FileName)
+	}
+	s, err := Open(ctx, path, Options{Sync: opts.Sync, KeyFile: keyFile, Warn: opts.Warn, Used: opts.Used})
 	if err != nil {
 		return nil, err
 	}
