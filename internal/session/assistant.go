@@ -55,7 +55,9 @@ func (s *Session) startAsking(tx *txn, turnID string) {
 		r.parent = s.state.Parent
 		question, err := s.buildRequest()
 		config, name, tasks := s.state.Setup.Config, s.state.Setup.Model, taskKeys(s.state.Tasks.Open)
-		headed := s.state.Turn.Headers
+		if err == nil { // they end with the turn, which may be aborted at any time
+			question.Headers = s.headers(ctx, s.state.Turn.Headers, config, name)
+		}
 		if !s.spawn(func() {
 			defer close(r.over)
 			defer cancel(nil)
@@ -64,7 +66,6 @@ func (s *Session) startAsking(tx *txn, turnID string) {
 				return
 			}
 			question.Tail = join(question.Tail, s.summariseTasks(ctx, tasks))
-			question.Headers = s.headers(ctx, headed, config, name)
 			view := *question
 			r.view = &view
 			s.askUntilAnswered(ctx, r, config, name, question)

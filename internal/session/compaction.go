@@ -184,10 +184,11 @@ func (s *Session) startCompacting(tx *txn, c *compaction) {
 	s.compacting.now = c
 	tx.afterCommit = append(tx.afterCommit, func() {
 		hooks := s.compactHooks(c)
+		headers := s.headers(ctx, c.inputs, c.config, c.model) // they end with the turn, which the compaction may outlast
 		if !s.spawn(func() {
 			defer cancel(nil)
 			hooks.before(ctx)
-			s.summarise(ctx, c)
+			s.summarise(ctx, c, headers)
 			close(c.over)
 			s.post(func(tx *txn) error {
 				if tx.s.compacting.now != c || tx.s.host.ctx.Err() != nil {
@@ -205,9 +206,8 @@ func (s *Session) startCompacting(tx *txn, c *compaction) {
 }
 
 // summarise asks the model until the compaction has a result.
-func (s *Session) summarise(ctx context.Context, c *compaction) {
+func (s *Session) summarise(ctx context.Context, c *compaction, headers map[string]string) {
 	to, err := s.resolveModel(ctx, c.config, c.model)
-	headers := s.headers(ctx, c.inputs, c.config, c.model)
 	for q := c.job.Next(); q != nil; q = c.job.Next() {
 		var reply *model.Reply
 		if err == nil {

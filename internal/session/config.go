@@ -132,7 +132,7 @@ func (s *Session) environment(ctx context.Context) (env []string, err error) {
 	if known := s.secrets.env.Load(); known != nil {
 		return *known, nil
 	}
-	text, err := s.host.store.Secret(ctx, s.id, secretEnv)
+	text, _, err := s.readSecret(ctx, secretEnv)
 	if err == nil && text != nil {
 		err = json.Unmarshal(text, &env)
 	}

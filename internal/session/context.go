@@ -89,7 +89,8 @@ func (cx Context) Handoff(ctx context.Context, id event.SessionID) (string, erro
 	if err != nil {
 		return "", err
 	}
-	cx.host.get(id).summarise(ctx, c)
+	s := cx.host.get(id)
+	s.summarise(ctx, c, s.headers(ctx, c.inputs, c.config, c.model))
 	switch r := c.job.Result(); r.Outcome {
 	case compact.Done:
 		return r.Summary, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model/provider"
+	"github.com/abide-run/abide/internal/turn"
 )
 
 // secretHeaders names the headers of inputs in the store: a JSON object by the ids of
@@ -21,7 +22,7 @@ const (
 
 // keepHeaders keeps the headers of an input for the model requests of its turn. They
 // may be secret, so they are kept beside the log, and only the provider that the
-// session has now gets them. The headers of inputs that are done are removed.
+// session has now gets them. They end with the turn (endHeaders).
 func (tx *txn) keepHeaders(inputID string, headers map[string]string) error {
 	kept, err := tx.headers()
 	if err != nil {
@@ -31,22 +32,64 @@ func (tx *txn) keepHeaders(inputID string, headers map[string]string) error {
 	if err != nil {
 		return err
 	}
-	needed := func(id string) bool {
-		return (tx.State.Turn != nil && slices.Contains(tx.State.Turn.Headers, id)) ||
-			slices.ContainsFunc(tx.State.Queue.Inputs, func(in event.InputAcceptedData) bool { return in.InputID == id })
+	bound := dropHeaders(kept, headed(tx.State))
+	kept[inputID], bound[inputID], kept[headersFor] = headers, to, bound
+	return tx.replaceHeaders(kept)
+}
+
+// headed returns the inputs that came with headers and wait, or belong to the turn.
+func headed(s *turn.State) (ids []string) {
+	if s.Turn != nil {
+		ids = slices.Clone(s.Turn.Headers)
 	}
-	bound := kept[headersFor]
-	if bound == nil {
+	for _, in := range s.Queue.Inputs {
+		if in.Headers {
+			ids = append(ids, in.InputID)
+		}
+	}
+	return ids
+}
+
+// dropHeaders removes the headers of all inputs but the given ones. It returns the
+// endpoints that the others are for.
+func dropHeaders(kept map[string]map[string]string, needed []string) (bound map[string]string) {
+	if bound = kept[headersFor]; bound == nil {
 		bound = make(map[string]string)
 	}
-	maps.DeleteFunc(kept, func(id string, _ map[string]string) bool { return !needed(id) })
-	maps.DeleteFunc(bound, func(id, _ string) bool { return !needed(id) })
-	kept[inputID], bound[inputID], kept[headersFor] = headers, to, bound
+	maps.DeleteFunc(kept, func(id string, _ map[string]string) bool { return !slices.Contains(needed, id) })
+	maps.DeleteFunc(bound, func(id, _ string) bool { return !slices.Contains(needed, id) })
+	return bound
+}
+
+func (tx *txn) replaceHeaders(kept map[string]map[string]string) error {
 	b, err := json.Marshal(kept)
 	if err == nil {
 		tx.keepSecret(secretHeaders, b)
 	}
 	return err
+}
+
+// endHeaders removes the headers of inputs whose turn this transaction ends, or that it
+// drops from the queue.
+func (tx *txn) endHeaders() error {
+	if len(tx.headed) == 0 {
+		return nil
+	}
+	needed := headed(tx.State)
+	if !slices.ContainsFunc(tx.headed, func(id string) bool { return !slices.Contains(needed, id) }) {
+		return nil
+	}
+	kept, err := tx.headers()
+	if err != nil {
+		return err
+	}
+	bound := dropHeaders(kept, needed)
+	if len(kept) == 0 {
+		tx.keepSecret(secretHeaders, nil)
+		return nil
+	}
+	kept[headersFor] = bound
+	return tx.replaceHeaders(kept)
 }
 
 // headers returns the headers of all inputs, with the changes of this transaction.
@@ -58,7 +101,7 @@ func (tx *txn) headers() (map[string]map[string]string, error) {
 }
 
 func (s *Session) readHeaders(ctx context.Context) (map[string]map[string]string, error) {
-	b, err := s.host.store.Secret(ctx, s.id, secretHeaders)
+	b, _, err := s.readSecret(ctx, secretHeaders)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,9 @@ type Spec struct {
 	Env    []string       // the environment of commands; kept beside the log
 	Keys   *provider.Keys // the keys of the providers; kept beside the log
 	Name   string
+	// SpareEnv is the environment of commands of a session that is resumed, if the store
+	// cannot open the one that it has.
+	SpareEnv []string
 	// Wanted is the workspace that the client wants, by its name or its address; empty if
 	// it takes any. A session that exists refuses a client that wants another one.
 	Wanted string
@@ -109,7 +112,7 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 			return err
 		}
 		if tx.State.Setup.Config.Workspace != nil {
-			r.Spec.Env, r.Spec.Config.Scope.Allow = nil, tx.State.Setup.Config.Scope.Allow
+			r.Spec.Env, r.Spec.SpareEnv, r.Spec.Config.Scope.Allow = nil, nil, tx.State.Setup.Config.Scope.Allow
 		}
 		at, before := tx.State.Seq, tx.State.Resumed(r.Key)
 		switch {
@@ -136,6 +139,9 @@ func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Clie
 		}
 		if !tx.takesProvider(r.Spec.Config.Provider) {
 			r.Spec.Config.Provider, r.Spec.Keys = nil, r.Spec.Keys.OfListed()
+		}
+		if err = tx.replaceLostEnv(&r.Spec); err != nil {
+			return err
 		}
 		if err = tx.keepSecrets(r.Spec); err != nil {
 			return err

@@ -35,6 +35,9 @@ func (s *Session) resolveModel(ctx context.Context, config event.SessionConfigur
 		ctx = model.WithTransport(ctx, clientTransport{s})
 	}
 	to, err := s.host.opts.Resolve(ctx, as)
+	if keys := s.secrets.keys.Load(); err == nil && keys != nil && keys.Lost != nil {
+		to.Model = &keyless{to.Model, keys.Lost}
+	}
 	token := as.Provider.TokenName()
 	if err != nil || (token == "" && !through && !as.Listed) {
 		return to, err
@@ -44,6 +47,24 @@ func (s *Session) resolveModel(ctx context.Context, config event.SessionConfigur
 		to.Name = cmp.Or(name, to.Name)
 	}
 	return to, nil
+}
+
+// A keyless model is one whose stored key cannot be read. It may need none; if it does, its
+// error tells the reason and the way out.
+type keyless struct {
+	model.Model
+	lost error
+}
+
+// Ask makes one attempt.
+func (m *keyless) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+	reply, err := m.Model.Ask(ctx, req, on)
+	if refused, ok := errors.AsType[*model.Error](err); ok && refused.Kind == model.KindAuth {
+		told := *refused
+		told.Message = fmt.Sprintf("%s (the key that the session had cannot be read; resume the session with a key: %v)", refused.Message, m.lost)
+		return reply, &told
+	}
+	return reply, err
 }
 
 // A reached model is a model whose requests need a client.

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/abide-run/abide/internal/event"
@@ -47,15 +50,27 @@ func (s *Session) keys(ctx context.Context) (*provider.Keys, error) {
 	if kept := s.secrets.keys.Load(); kept != nil {
 		return kept, nil
 	}
-	text, err := s.host.store.Secret(ctx, s.id, secretProvider)
+	text, lost, err := s.readSecret(ctx, secretProvider)
 	if err != nil {
 		return nil, err
 	}
 	keys, err := provider.ParseKeys(text)
 	if err == nil {
+		keys.Lost = lost
 		s.secrets.keys.CompareAndSwap(nil, keys)
 	}
 	return keys, err
+}
+
+// readSecret reads what is stored under a name. If the store cannot open it, the session
+// goes on as if there were none: lost says why, and a client can give it again.
+func (s *Session) readSecret(ctx context.Context, name string) (value []byte, lost, err error) {
+	value, err = s.host.store.Secret(ctx, s.id, name)
+	if errors.Is(err, eventlog.ErrSealed) {
+		s.host.log.Warn("a session goes on without a secret, which a client has to give again", "session", s.id, "name", name, "err", err)
+		return nil, err, nil
+	}
+	return value, nil, err
 }
 
 // providers returns the providers of a configuration with their keys.
@@ -103,17 +118,54 @@ func (tx *txn) pendingSecret(name string) []byte {
 // keys that stay are bound to the endpoints of the configuration before it.
 func (tx *txn) keepSecrets(spec Spec) error {
 	if spec.Env != nil {
-		env, err := json.Marshal(spec.Env)
+		usable := usableVariables(spec.Env)
+		env, err := json.Marshal(usable)
 		if err != nil {
 			return err
 		}
 		tx.keepSecret(secretEnv, env)
-		tx.env = spec.Env
+		tx.env = usable
 	}
 	if spec.Keys == nil && spec.Config.Provider == nil && spec.Config.Providers == nil {
 		return nil
 	}
 	return tx.keepKeys(spec.Keys, spec.Config)
+}
+
+// replaceLostEnv gives a session the environment of the client that resumes it, if its own
+// cannot be opened any more: commands would have to do without.
+func (tx *txn) replaceLostEnv(spec *Spec) error {
+	if spec.Env != nil || spec.SpareEnv == nil {
+		return nil
+	}
+	_, lost, err := tx.s.readSecret(tx.s.host.ctx, secretEnv)
+	if lost != nil {
+		spec.Env = spec.SpareEnv
+	}
+	return err
+}
+
+// usableVariables returns the variables of an environment that a command can get: those with
+// a name, and of several with the same name the last one. The others are not stored. All
+// that are left are needed: an empty variable is another thing than none, and one that this
+// process has, too, is perhaps not one of the next engine, in which a command must find the
+// same environment. The keys that abide itself reads are removed by the process whose
+// environment it is.
+func usableVariables(env []string) []string {
+	last := make(map[string]int, len(env)) // index of the last entry of each name
+	for i, entry := range env {
+		if name, _, ok := strings.Cut(entry, "="); ok && name != "" && !strings.ContainsRune(entry, 0) {
+			last[name] = i
+		}
+	}
+	if len(last) == len(env) {
+		return env // it is shared by all sessions of a client
+	}
+	usable := make([]string, 0, len(last))
+	for _, i := range slices.Sorted(maps.Values(last)) {
+		usable = append(usable, env[i])
+	}
+	return usable
 }
 
 // keepKeys replaces the keys of those providers that a configuration names. A client

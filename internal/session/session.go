@@ -80,7 +80,7 @@ func (s *Session) transact(batch []*intent) {
 		}
 		return
 	}
-	tx := &txn{s: s, State: s.state, now: time.Now()}
+	tx := &txn{s: s, State: s.state, now: time.Now(), headed: headed(s.state)}
 	if found {
 		_ = tx.dropOrphan() // the transaction has the error
 	}

@@ -21,6 +21,7 @@ type txn struct {
 	sent        []event.Event        // the events that clients are sent, stored or not, in order
 	jobs        []eventlog.JobChange // changes of jobs, stored together with the events
 	secrets     []eventlog.Secret    // values beside the log, stored together with the events
+	headed      []string             // the inputs with headers before the transaction
 	env         []string             // the environment that is among the secrets; nil if there is none
 	afterCommit []func()             // called when everything is stored, acknowledged and sent
 	onFailure   []func()             // called if the transaction could not be stored
@@ -70,6 +71,9 @@ func (tx *txn) exists() error {
 
 // commit appends what was recorded, and sends it to the clients.
 func (tx *txn) commit() error {
+	if err := tx.endHeaders(); err != nil {
+		return fmt.Errorf("session %s: %w", tx.s.id, err)
+	}
 	if len(tx.stored) > 0 {
 		batch := eventlog.Batch{After: tx.s.log.end, Events: tx.stored, Jobs: tx.jobs, Secrets: tx.secrets}
 		info := indexed(tx.State)

@@ -26,6 +26,7 @@ type Secret struct {
 type Keys struct {
 	Own   *Secret            // nil if there is none
 	Named map[string]*Secret // secrets by the names of their providers
+	Lost  error              // why the stored keys cannot be read; nil if they can. It is not stored
 }
 
 const namedMember = "named"

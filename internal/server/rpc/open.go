@@ -56,7 +56,7 @@ func (c *conn) resume(ctx context.Context, p api.OpenParams) (any, error) {
 	}
 	if p.WorkingDirectory == "" {
 		spec.Config.WorkingDirectory = "" // the session has one
-		spec.Env = nil
+		spec.Env, spec.SpareEnv = nil, spec.Env
 	}
 	spec.Wanted = wantedWorkspace(p)
 	client := c.client(p)
