@@ -226,7 +226,10 @@ func (qs Questions) Elicit(ctx context.Context, id event.SessionID, d event.Elic
 		return turn.Filled{}, err
 	}
 	done, err := event.As[event.ElicitationDoneData](e)
-	return turn.Filled{Action: done.Action, Content: done.Content}, err
+	if err != nil {
+		return turn.Filled{}, err
+	}
+	return qs.host.get(id).filled(ctx, d, done)
 }
 
 // FillIn answers a form, and reports whether this answer came first.
@@ -237,6 +240,12 @@ func (qs Questions) FillIn(ctx context.Context, id event.SessionID, requestID, k
 			return err
 		}
 		won = ok || tx.State.Won(requestID, key)
+		if ok {
+			if err := tx.keepForm(requestID, f.Content); err != nil {
+				tx.err = err // the form is not closed without what was typed
+				return err
+			}
+		}
 		return tx.record(record...)
 	})
 	return won, err

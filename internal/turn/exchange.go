@@ -132,8 +132,9 @@ const (
 	Cancel  = "cancel"
 )
 
-// FillIn returns what is to be recorded when a form is answered. It reports false if
-// no such form is open.
+// FillIn returns what is to be recorded when a form is answered: without what was typed as
+// a secret, of which not even a digest is kept, because a password can be guessed from it.
+// It reports false if no such form is open.
 func (s *State) FillIn(requestID, key string, f Filled) ([]event.Payload, bool, error) {
 	o := s.Exchanges.Find(requestID)
 	if o == nil || !o.Form() {
@@ -144,6 +145,7 @@ func (s *State) FillIn(requestID, key string, f Filled) ([]event.Payload, bool, 
 	default:
 		return nil, false, fmt.Errorf("result.action: %q is unknown; use %s, %s or %s", f.Action, Accept, Dismiss, Cancel)
 	}
+	f.Content, _ = o.Redact(f.Content)
 	return []event.Payload{event.ElicitationDoneData{
 		RequestID: requestID, Action: f.Action, Content: f.Content, Answer: digestOf(key, f),
 	}}, true, nil
