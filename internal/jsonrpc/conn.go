@@ -17,8 +17,10 @@ import (
 type Options struct {
 	Handler     Handler       // handles requests and notifications; if nil, every method is unknown
 	MaxFrame    int           // maximum size of a message of the peer; DefaultMaxFrame if zero
+	FirstFrame  int           // maximum size of a message until Admit is called; as MaxFrame if zero, and then Admit need not be called
 	MaxRequests int           // maximum number of requests of the peer in flight; 1024 if zero
 	Outbox      int           // maximum number of bytes queued for the peer; 1 MiB if zero
+	MaxUnread   int           // maximum number of bytes of answers that wait for room in the outbox, beside the largest; 32 MiB if zero
 	Stall       time.Duration // time without reading after which the peer is disconnected; 1m if zero
 	Drain       time.Duration // time in which queued messages are sent at the end; 5s if zero
 }
@@ -30,6 +32,7 @@ func (o Options) filled() Options {
 	orDefault(&o.MaxFrame, DefaultMaxFrame)
 	orDefault(&o.MaxRequests, 1024)
 	orDefault(&o.Outbox, 1<<20)
+	orDefault(&o.MaxUnread, 32<<20)
 	orDefault(&o.Stall, time.Minute)
 	orDefault(&o.Drain, 5*time.Second)
 	return o
@@ -52,6 +55,7 @@ type Conn struct {
 	out  *Outbox
 	done chan struct{} // closed when the connection begins to end
 
+	admitted    atomic.Bool         // true if the limits before Admit do not hold, or not any more
 	closeStream func() error        // closes rwc, once
 	handlers    sync.WaitGroup      // counts the requests in flight
 	workers     sync.WaitGroup      // counts the goroutines that handle requests
@@ -79,9 +83,16 @@ func New(rwc io.ReadWriteCloser, opt Options) *Conn {
 		requests:    make(map[string]context.CancelFunc),
 		idle:        make(chan pendingRequest),
 	}
+	c.admitted.Store(opt.FirstFrame == 0)
 	c.out = NewOutbox(peer{c}, c.opt.Outbox, c.opt.Stall)
+	c.out.maxUnread = c.opt.MaxUnread
 	return c
 }
+
+// Admit ends the limits that hold for a peer that has not shown who it is: the size of its
+// messages, and that its requests are handled one after the other. The handler of a request
+// calls it.
+func (c *Conn) Admit() { c.admitted.Store(true) }
 
 // A peer is the stream as the outbox sees it. The outbox closes it only if the peer
 // stalls; the connection then ends with that cause, before the reader fails with a less
@@ -176,8 +187,11 @@ func (c *Conn) end(cause error) {
 
 // read reads frames until there are no more or the connection begins to end.
 func (c *Conn) read(ctx context.Context) error {
-	in := NewReader(c.rwc, c.opt.MaxFrame)
+	in := NewReader(c.rwc, c.opt.FirstFrame)
 	for {
+		if c.admitted.Load() {
+			in.SetMax(c.opt.MaxFrame)
+		}
 		body, err := in.Next(nil)
 		if err != nil {
 			return c.readEnd(err)
@@ -258,6 +272,10 @@ func (c *Conn) accept(ctx context.Context, m Message) {
 		return
 	}
 	w := pendingRequest{ctx, cancel, &Request{Method: m.Method, Params: m.Params, ID: m.ID, conn: c}}
+	if !c.admitted.Load() {
+		c.serveRequest(w)
+		return
+	}
 	select {
 	case c.idle <- w:
 	default:
@@ -346,6 +364,17 @@ func (c *Conn) handle(ctx context.Context, req *Request) {
 	}
 }
 
+// putAnswer queues an answer. A peer for which too many answers wait loses its connection.
+func (c *Conn) putAnswer(parts ...[]byte) error {
+	err := c.out.putAnswer(parts...)
+	if errors.Is(err, ErrUnread) {
+		c.end(err)
+		c.closeStream()
+		return ErrClosed
+	}
+	return err
+}
+
 // answer queues a result.
 func (c *Conn) answer(id json.RawMessage, result any) error {
 	raw, err := encode(result, null)
@@ -357,7 +386,7 @@ func (c *Conn) answer(id json.RawMessage, result any) error {
 	head := append(scratch[:0], `{"jsonrpc":"2.0","id":`...)
 	head = append(head, id...)
 	head = append(head, `,"result":`...)
-	return c.out.Put(context.Background(), head, raw.bytes, closing)
+	return c.putAnswer(head, raw.bytes, closing)
 }
 
 // refuse queues an error. If it cannot be queued, the peer is gone.
@@ -369,7 +398,7 @@ func (c *Conn) refuse(id json.RawMessage, fault *Error) {
 	if err != nil { // only Data can fail
 		raw, _ = json.Marshal(&Error{Code: fault.Code, Message: fault.Message})
 	}
-	c.out.Put(context.Background(), []byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"error":`), raw, closing)
+	c.putAnswer([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"error":`), raw, closing)
 }
 
 var closing = []byte{'}'}

@@ -44,6 +44,9 @@ func NewReader(r io.Reader, max int) *Reader {
 	return &Reader{in: bufio.NewReaderSize(r, readAhead), max: max}
 }
 
+// SetMax changes the maximum size of the bodies of the following frames.
+func (r *Reader) SetMax(max int) { r.max = max }
+
 // Next returns the body of the next frame, in buf if it fits there. The error
 // is io.EOF if the stream ends between frames, io.ErrUnexpectedEOF if it ends
 // inside one, a *FrameError if it cannot be understood, and wraps ErrGone if

@@ -15,8 +15,10 @@
 //     sent with [Conn.TryNotify] is queued or refused, never half done.
 //   - The text of a [Piece] arrives whole, once and in order; pieces that come
 //     too fast arrive joined.
-//   - Memory is bounded: the size of a frame and the size of the outbox are limited. A
-//     peer that stops reading is disconnected after the stall time.
+//   - Memory is bounded: the size of a frame, the size of the outbox and the size of what
+//     waits for space in it are limited. A peer that stops reading is disconnected after
+//     the stall time, and one that asks for far more than it reads at once.
+//   - A peer that was not admitted yet can send only small messages, one after the other.
 //   - Bytes given as json.RawMessage or as fragments are sent unchanged.
 package jsonrpc
 
@@ -82,6 +84,9 @@ var (
 	ErrGone = errors.New("the peer has left")
 	// ErrStalled is the cause of the end of a connection whose peer does not read.
 	ErrStalled = errors.New("the peer has stopped reading")
+	// ErrUnread is the cause of the end of a connection whose peer asks for much more than
+	// it reads.
+	ErrUnread = errors.New("the peer does not read its answers")
 )
 
 // wrapGone wraps an error of the stream in ErrGone if it means that the peer is gone.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,9 +18,10 @@ const (
 // An Outbox queues frames for a peer. Queueing waits only for space in the queue, never
 // for the peer; one goroutine, Run, writes the queue in few writes.
 type Outbox struct {
-	w     io.WriteCloser
-	limit int
-	stall time.Duration
+	w         io.WriteCloser
+	limit     int
+	stall     time.Duration
+	maxUnread int // see Options.MaxUnread; no limit if zero
 
 	mu      sync.Mutex
 	work    sync.Cond // signals that there is something to write, or the end
@@ -27,6 +29,7 @@ type Outbox struct {
 	queue   []byte    // frames that Run has not taken yet
 	writing int       // number of bytes that Run has taken and the peer has not accepted
 	waiting int       // number of goroutines that wait for space
+	unread  []int     // sizes of the answers that wait for space
 	drained chan struct{}
 	failing bool // true if waiting for space fails
 	closed  bool // true if nothing more can be queued
@@ -54,6 +57,10 @@ func NewOutbox(w io.WriteCloser, limit int, stall time.Duration) *Outbox {
 func (o *Outbox) Put(ctx context.Context, parts ...[]byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.putLocked(ctx, parts)
+}
+
+func (o *Outbox) putLocked(ctx context.Context, parts [][]byte) error {
 	if !o.fitsLocked(joined(parts)) {
 		if err := o.waitLocked(ctx, joined(parts)); err != nil {
 			return err
@@ -64,6 +71,34 @@ func (o *Outbox) Put(ctx context.Context, parts ...[]byte) error {
 	}
 	o.addLocked(parts)
 	return nil
+}
+
+// putAnswer is like Put, for an answer. Its error wraps ErrUnread if too many answers wait
+// for space beside the largest, which may be as large as it is.
+func (o *Outbox) putAnswer(parts ...[]byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	size := joined(parts)
+	if o.fitsLocked(size) {
+		return o.putLocked(context.Background(), parts)
+	}
+	all := append(o.unread, size)
+	if most := slices.Max(all); o.maxUnread > 0 && sum(all)-most > o.maxUnread {
+		return fmt.Errorf("%w: %d answers of %d MiB wait for it", ErrUnread, len(all), sum(all)>>20)
+	}
+	o.unread = all
+	defer func() {
+		at := slices.Index(o.unread, size)
+		o.unread = slices.Delete(o.unread, at, at+1)
+	}()
+	return o.putLocked(context.Background(), parts)
+}
+
+func sum(sizes []int) (n int) {
+	for _, size := range sizes {
+		n += size
+	}
+	return n
 }
 
 // tryPut queues a frame if there is space now and no other goroutine waits for space.
