@@ -269,13 +269,8 @@ func (c *conn) waitFor(ctx context.Context, id event.SessionID, p page, r readin
 	if err := view.CatchUp(ctx); err != nil {
 		return api.LogReadResult{}, err
 	}
-	timer := time.NewTimer(r.wait)
-	defer timer.Stop()
-	select {
-	case <-w.came:
-	case <-timer.C:
-	case <-ctx.Done():
-		return api.LogReadResult{}, context.Cause(ctx)
+	if err := withoutSlot(ctx, func() error { return w.await(ctx, r.wait) }); err != nil {
+		return api.LogReadResult{}, err
 	}
 	var end eventlog.End
 	end, p.at.linked = view.Reached()
@@ -292,6 +287,19 @@ type waiter struct {
 	mu   sync.Mutex
 	list []event.Event
 	full bool
+}
+
+// await waits for an event, at most for a time.
+func (w *waiter) await(ctx context.Context, most time.Duration) error {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-w.came:
+	case <-timer.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // Event takes an event, unless the page is full.

@@ -30,6 +30,7 @@ import (
 	"github.com/abide-run/abide/internal/jsonrpc"
 	"github.com/abide-run/abide/internal/project/instructions"
 	"github.com/abide-run/abide/internal/project/trust"
+	"github.com/abide-run/abide/internal/server/gate"
 	"github.com/abide-run/abide/internal/session"
 )
 
@@ -91,6 +92,7 @@ type Door struct {
 	Token    string // token that connect must present; none is needed if empty
 	Private  bool   // a process of ours: it may speak for others
 	Defaults api.Defaults
+	Admitted func() // called when a connect has succeeded; may be nil
 }
 
 // A conn is one client connection.
@@ -113,6 +115,7 @@ type conn struct {
 	scratch []byte
 
 	stalled chan struct{} // holds a token if the client had no room for an event
+	bulk    chan struct{} // holds a token for each large answer that is in memory and not queued yet
 }
 
 // attached is a session that this connection is attached to.
@@ -138,9 +141,12 @@ const relayStall = 5 * time.Minute
 
 // Serve runs a connection until it ends. Sessions are detached, not stopped.
 func (s *Server) Serve(ctx context.Context, rwc io.ReadWriteCloser, door Door) error {
-	c := &conn{server: s, door: door, serving: ctx, sessions: make(map[event.SessionID]*attached), left: make(map[event.SessionID]bool), stalled: make(chan struct{}, 1), held: make(map[event.SessionID][]event.Event)}
+	c := &conn{server: s, door: door, serving: ctx, sessions: make(map[event.SessionID]*attached), left: make(map[event.SessionID]bool), stalled: make(chan struct{}, 1), bulk: make(chan struct{}, maxBulk), held: make(map[event.SessionID][]event.Event)}
 	c.defaults = door.Defaults
 	options := jsonrpc.Options{Outbox: maxBehind, Handler: jsonrpc.HandlerFunc(c.handle)}
+	if door.Token != "" {
+		options.FirstFrame = gate.MaxFrame
+	}
 	if door.Private {
 		options.Stall = relayStall
 	}
@@ -190,7 +196,11 @@ func (c *conn) handle(ctx context.Context, req *jsonrpc.Request) (any, error) {
 	}
 	err := c.gone(req)
 	var result any
-	if err == nil {
+	switch {
+	case err != nil:
+	case bulk[req.Method]:
+		result, err = c.answerBulk(ctx, m, req)
+	default:
 		result, err = m(c, ctx, req)
 	}
 	if err != nil {
@@ -227,21 +237,46 @@ func (c *conn) connect(req *jsonrpc.Request) (any, error) {
 	if err != nil {
 		return nil, c.wireError(req.Method, err)
 	}
-	if fault := Admit(c.door.Token)(jsonrpc.Message{Method: req.Method, Params: req.Params}); fault != nil {
-		return nil, fault
+	if err := c.checkToken(req); err != nil {
+		return nil, err
 	}
 	if p.Abide != nil && c.door.Private {
 		if err := c.server.checkStore(p.Abide.Store); err != nil {
 			return nil, err
 		}
 	}
+	c.admit(p)
+	return api.ConnectResult{OK: true, ProtocolVersion: api.ProtocolVersion, Version: c.server.opts.Version}, nil
+}
+
+// checkToken returns the error of a connect without the token. A process of ours shows it
+// once: what follows may be a connect of its client, which has another token or none.
+func (c *conn) checkToken(req *jsonrpc.Request) error {
+	if c.door.Private && c.ready() {
+		return nil
+	}
+	fault := Admit(c.door.Token)(jsonrpc.Message{Method: req.Method, Params: req.Params})
+	switch {
+	case fault == nil:
+		return nil
+	case c.door.Private:
+		return jsonrpc.Errorf(fault.Code, "%s: this process did not show the token of the data folder; it may be an older version of abide than the engine (%s): end it and start the new one", fault.Message, c.server.opts.Version)
+	}
+	return fault
+}
+
+// admit lets a client in, which ends the limits of its connection.
+func (c *conn) admit(p api.ConnectParams) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.admitted = true
 	if p.Abide != nil && c.door.Private {
 		c.defaults = p.Abide.Defaults
 	}
-	return api.ConnectResult{OK: true, ProtocolVersion: api.ProtocolVersion, Version: c.server.opts.Version}, nil
+	c.mu.Unlock()
+	c.rpc.Admit()
+	if c.door.Admitted != nil {
+		c.door.Admitted()
+	}
 }
 
 // checkStore refuses a process of ours that is configured for another store than the

@@ -139,3 +139,11 @@ func TestAHistoryIsTheStoredBytes(t *testing.T) {
 		}
 	}
 }
+
+func TestEveryMethodWithLargeAnswersExists(t *testing.T) {
+	for name := range bulk {
+		if methods[name] == nil {
+			t.Errorf("there is no method %s", name)
+		}
+	}
+}
