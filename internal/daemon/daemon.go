@@ -26,12 +26,14 @@ import (
 	"github.com/abide-run/abide/internal/daemon/workspaces"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/jsonrpc"
 	"github.com/abide-run/abide/internal/memory/worker"
 	"github.com/abide-run/abide/internal/model/remote"
 	"github.com/abide-run/abide/internal/project/instructions"
 	"github.com/abide-run/abide/internal/project/skills"
 	"github.com/abide-run/abide/internal/project/trust"
 	"github.com/abide-run/abide/internal/relay"
+	"github.com/abide-run/abide/internal/server/gate"
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool/agent"
@@ -189,7 +191,7 @@ func (n *Node) Connect(ctx context.Context) (io.ReadWriteCloser, error) {
 	}
 	ours, theirs := net.Pipe()
 	n.work.Go(func() {
-		if err := n.serve(n.ctx, theirs, ""); err != nil {
+		if err := n.serve(n.ctx, theirs, "", nil); err != nil {
 			n.log.Debug("a connection ended", "err", err)
 		}
 	})
@@ -198,11 +200,13 @@ func (n *Node) Connect(ctx context.Context) (io.ReadWriteCloser, error) {
 
 // ServeStdio serves the client that started this process, until it closes its end.
 func (n *Node) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	return n.serve(ctx, stdio{in, out}, "")
+	return n.serve(ctx, stdio{in, out}, "", nil)
 }
 
-// ServeTCP serves clients that present the token, until ctx is done.
+// ServeTCP serves clients that present the token, until ctx is done. Those that do not
+// present it have little time and memory.
 func (n *Node) ServeTCP(ctx context.Context, l net.Listener, token string) error {
+	l = gate.New(gate.Limits{}).Listen(l)
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
 	defer context.AfterFunc(n.ctx, func() { l.Close() })()
@@ -220,21 +224,31 @@ func (n *Node) ServeTCP(ctx context.Context, l net.Listener, token string) error
 			return fmt.Errorf("accept on %s: %w", l.Addr(), err)
 		}
 		clients.Go(func() {
-			if err := n.serve(ctx, conn, token); err != nil {
-				n.log.Debug("a connection ended", "from", conn.RemoteAddr(), "err", err)
+			if err := n.serve(ctx, conn, token, func() { gate.Admit(conn) }); err != nil {
+				n.log.Log(ctx, levelOf(err), "a connection ended", "from", conn.RemoteAddr(), "err", err)
 			}
 		})
 	}
 }
 
-// serve serves one client, in this process or through the process of the engine.
-func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, token string) error {
+// levelOf returns the level at which the end of a connection is logged. A client that was
+// disconnected because it did not read cannot be told why.
+func levelOf(err error) slog.Level {
+	if errors.Is(err, jsonrpc.ErrStalled) || errors.Is(err, jsonrpc.ErrUnread) {
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
+
+// serve serves one client, in this process or through the process of the engine. If a token
+// is wanted, admitted is called when the client has presented it.
+func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, token string, admitted func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(n.ctx, func() { cancel(context.Cause(n.ctx)) })()
 	e, relayed := n.beginRelay()
 	if e != nil {
-		return e.server.Serve(ctx, client, rpc.Door{Token: token, Defaults: n.config.Defaults})
+		return e.server.Serve(ctx, client, rpc.Door{Token: token, Defaults: n.config.Defaults, Admitted: admitted})
 	}
 	if relayed {
 		defer n.relays.Done()
@@ -243,13 +257,30 @@ func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, token strin
 	if err != nil {
 		return err
 	}
-	r, err := relay.New(client, relay.Options{
-		Dial: n.dial, Silent: n.reportSilence, Defaults: defaults, Store: n.ownStore(), Admit: rpc.Admit(token), Log: n.log,
-	})
+	options := relay.Options{
+		Dial: n.dial, Token: n.folder.Token, Silent: n.reportSilence, Defaults: defaults, Store: n.ownStore(), Admit: admit(token, admitted), Log: n.log,
+	}
+	if token != "" {
+		options.FirstFrame = gate.MaxFrame
+	}
+	r, err := relay.New(client, options)
 	if err != nil {
 		return err
 	}
 	return n.noteRefusal(r.Run(ctx))
+}
+
+// admit returns the function that decides about a client's first requests. It calls
+// admitted, unless that is nil, when the client has presented the token.
+func admit(token string, admitted func()) func(jsonrpc.Message) *jsonrpc.Error {
+	check := rpc.Admit(token)
+	return func(m jsonrpc.Message) *jsonrpc.Error {
+		fault := check(m)
+		if fault == nil && admitted != nil {
+			admitted()
+		}
+		return fault
+	}
 }
 
 // beginRelay returns the engine if it is in this process. Otherwise it counts a client
@@ -337,6 +368,7 @@ type engine struct {
 	host   *session.Host
 	server *rpc.Server
 	socket net.Listener
+	token  string       // token that processes of ours show on the socket
 	relays atomic.Int64 // number of connections of other processes
 }
 
@@ -386,7 +418,10 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		Memory: remembered{e.host, e.worker, books},
 		Store:  n.ownStore(),
 	})
-	if e.socket, err = lock.Listen(); err == nil {
+	if e.token, err = lock.KeepToken(); err == nil {
+		e.socket, err = lock.Listen()
+	}
+	if err == nil {
 		err = e.begin(ctx, n)
 	}
 	if err != nil {
@@ -452,6 +487,7 @@ func (e *engine) tasks() session.TaskSource {
 
 // serveSocket serves the relays that connect to the private socket.
 func (n *Node) serveSocket(e *engine, l net.Listener) {
+	l = gate.New(gate.Limits{}).Listen(l)
 	defer context.AfterFunc(n.ctx, func() { l.Close() })()
 	var relays sync.WaitGroup
 	defer relays.Wait()
@@ -460,23 +496,31 @@ func (n *Node) serveSocket(e *engine, l net.Listener) {
 		if err != nil {
 			return
 		}
-		e.relays.Add(1)
-		relays.Go(func() {
-			defer e.relays.Add(-1)
-			e.serve(n.ctx, conn)
-		})
+		relays.Go(func() { e.serveRelay(n.ctx, conn) })
 	}
 }
 
-func (e *engine) serve(ctx context.Context, conn net.Conn) {
-	_ = e.server.Serve(ctx, conn, rpc.Door{Private: true}) // the relay logs why the connection ended
+// serveRelay serves another process. It counts from when it has shown the token.
+func (e *engine) serveRelay(ctx context.Context, conn net.Conn) {
+	var counted atomic.Bool
+	_ = e.server.Serve(ctx, conn, rpc.Door{Private: true, Token: e.token, Admitted: func() { // the relay logs why the connection ended
+		gate.Admit(conn)
+		if !counted.Swap(true) {
+			e.relays.Add(1)
+		}
+	}})
+	if counted.Load() {
+		e.relays.Add(-1)
+	}
 }
 
 // connect returns a connection for a relay in this process, which was not the engine
 // when the relay began.
 func (e *engine) connect(n *Node) net.Conn {
 	ours, theirs := net.Pipe()
-	n.work.Go(func() { e.serve(n.ctx, theirs) })
+	n.work.Go(func() {
+		_ = e.server.Serve(n.ctx, theirs, rpc.Door{Private: true}) // the relay logs why the connection ended
+	})
 	return ours
 }
 

@@ -35,7 +35,7 @@ func (n *Node) noteFailure(e *engine) {
 const folderPause = time.Second
 
 // watchFolder stops this process when its folder is gone or another process has
-// the lock, and listens again when only the socket was removed.
+// the lock. If only the socket or its token was removed, it makes it again.
 func (n *Node) watchFolder(e *engine) {
 	tick := time.NewTicker(folderPause)
 	defer tick.Stop()
@@ -49,6 +49,9 @@ func (n *Node) watchFolder(e *engine) {
 		if errors.Is(err, folder.ErrGone) || errors.Is(err, folder.ErrTaken) {
 			n.cancel(&FolderError{fmt.Errorf("%w: %w", eventlog.ErrClosed, err)})
 			return
+		}
+		if err == nil {
+			_, err = e.lock.KeepToken()
 		}
 		if err == nil && !e.lock.IsListening() {
 			err = n.listenAgain(e)

@@ -17,8 +17,11 @@ const cancelMethod = "$/cancelRequest"
 
 // readClient reads the client's messages until it leaves.
 func (r *Relay) readClient(ctx context.Context) error {
-	in := jsonrpc.NewReader(r.client, r.opt.MaxFrame)
+	in := jsonrpc.NewReader(r.client, r.opt.FirstFrame)
 	for r.waitForSpace(ctx) {
+		if r.isAdmitted() {
+			in.SetMax(r.opt.MaxFrame)
+		}
 		body, err := in.Next(nil)
 		if err == io.EOF {
 			r.leave(ctx)

@@ -45,9 +45,21 @@ var errLost = errors.New("the engine is gone")
 // ErrRefused means that the engine does not serve this process: it has another store.
 var ErrRefused = errors.New("the engine refuses this connection")
 
-// codeShuttingDown is the error code of an engine that is about to end; another engine
-// will take over.
-const codeShuttingDown = -32000
+const (
+	// codeShuttingDown is the error code of an engine that is about to end; another engine
+	// will take over.
+	codeShuttingDown = -32000
+	// codeToken is the error code of an engine that was not shown its token.
+	codeToken = -32002
+)
+
+// errToken means that the engine does not know the token. It is read again: the engine puts
+// it back if it was removed or changed.
+var errToken = errors.New("the engine does not know the token of its data folder")
+
+// tokenTries is the number of engines in a row that may refuse the token before the client
+// is refused. That takes some seconds.
+const tokenTries = 8
 
 // engines serves the client with one engine after the other.
 func (r *Relay) engines(ctx context.Context) error {
@@ -61,6 +73,9 @@ func (r *Relay) engines(ctx context.Context) error {
 			return r.noEngine(ctx, err)
 		}
 		served, err := r.serve(ctx, conn)
+		if errors.Is(err, errToken) && failures >= tokenTries {
+			err = fmt.Errorf("%w: %w", ErrRefused, err)
+		}
 		if errors.Is(err, ErrRefused) {
 			return r.noEngine(ctx, err)
 		}
@@ -169,8 +184,21 @@ func (r *Relay) restoreClient(ctx context.Context, l *link) error {
 	return r.deliver(ctx, l)
 }
 
+// connect shows the token to a new engine, and then says who this is. An engine of an older
+// version wants no token, and accepts any.
 func (r *Relay) connect(ctx context.Context, l *link) error {
-	answer, err := r.call(ctx, l, "connect", r.connectParams)
+	if token := r.opt.Token(); token != "" {
+		params := slices.Concat([]byte(`{"token":`), quote(token), closing)
+		if err := r.greet(ctx, l, params); err != nil {
+			return err
+		}
+	}
+	return r.greet(ctx, l, r.connectParams)
+}
+
+// greet sends a connect request.
+func (r *Relay) greet(ctx context.Context, l *link, params []byte) error {
+	answer, err := r.call(ctx, l, "connect", params)
 	if err != nil {
 		return err
 	}
@@ -180,6 +208,8 @@ func (r *Relay) connect(ctx context.Context, l *link) error {
 		return err
 	case fault != nil && fault.Code == codeShuttingDown:
 		return errLost
+	case fault != nil && fault.Code == codeToken:
+		return fmt.Errorf("%w: %w", errToken, fault)
 	case fault != nil:
 		return fmt.Errorf("%w: %w", ErrRefused, fault)
 	}

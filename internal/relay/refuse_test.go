@@ -145,3 +145,102 @@ func TestMessagesWaitForAnEngineUpToABound(t *testing.T) {
 		}
 	})
 }
+
+// An engine of an older version wants no token, and accepts a connect with one.
+func TestTheTokenIsShownBeforeAnythingElse(t *testing.T) {
+	w := newSharedState(t, nil)
+	c, _ := connect(t, Options{Dial: w.dial, Token: func() string { return `se"cret` }, Store: "here"})
+	c.call(`1`, "ping", `{}`)
+	got := w.engine(0).got("connect")
+	if len(got) != 2 || !strings.Contains(got[0], `"params":{"token":"se\"cret"}`) || !strings.Contains(got[1], `"abide":{`) || strings.Contains(got[1], "secret") {
+		t.Errorf("the engine was sent %q", got)
+	}
+}
+
+// An engine whose token was removed puts it back. One that never knows it ends the relay.
+func TestATokenThatIsRefusedIsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for right, want := range map[int]string{3: "", 100: "the engine refuses this connection: the engine does not know the token of its data folder: no"} {
+			reads := 0
+			r, near := pipedRelay(t, Options{
+				Dial: func(context.Context) (net.Conn, error) {
+					ours, theirs := net.Pipe()
+					go answerConnects(theirs, "right")
+					return ours, nil
+				},
+				Token: func() string {
+					if reads++; reads >= right {
+						return "right"
+					}
+					return "wrong"
+				},
+			})
+			ended := make(chan error, 1)
+			go func() { ended <- r.Run(context.Background()) }()
+			go near.Write(jsonrpc.AppendFrame(nil, []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)))
+			body, err := jsonrpc.NewReader(near, 0).Next(nil)
+			if err != nil || strings.Contains(string(body), "error") != (want != "") || !strings.Contains(string(body), want) {
+				t.Errorf("the client was told %s, %v", body, err)
+			}
+			near.Close()
+			if err := <-ended; (want != "") != errors.Is(err, ErrRefused) {
+				t.Errorf("the relay ended with %v", err)
+			}
+		}
+	})
+}
+
+// pipedRelay returns a relay whose client is at the other end of a pipe.
+func pipedRelay(t *testing.T, o Options) (*Relay, net.Conn) {
+	t.Helper()
+	near, far := net.Pipe()
+	r, err := New(far, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, near
+}
+
+// answerConnects is an engine that answers everything, if it was shown the token.
+func answerConnects(conn net.Conn, token string) {
+	defer conn.Close()
+	in := jsonrpc.NewReader(conn, 0)
+	for known := false; ; {
+		body, err := in.Next(nil)
+		if err != nil {
+			return
+		}
+		m, _ := jsonrpc.Parse(body)
+		answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+		if known = known || textMember(m.Params, "token") == token; !known {
+			answer = fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"no"}}`, m.ID)
+		}
+		if _, err := conn.Write(jsonrpc.AppendFrame(nil, []byte(answer))); err != nil {
+			return
+		}
+	}
+}
+
+func TestAClientThatIsNotAdmittedCanSendOnlyLittle(t *testing.T) {
+	w := newSharedState(t, nil)
+	admit := func(m jsonrpc.Message) *jsonrpc.Error {
+		if m.Method != "connect" {
+			return jsonrpc.Errorf(-32001, "AUTHENTICATION_REQUIRED")
+		}
+		return nil
+	}
+	large := `{"text":"` + strings.Repeat("x", 1000) + `"}`
+	inside, _ := connect(t, Options{Dial: w.dial, Admit: admit, FirstFrame: 100})
+	inside.call(`1`, "connect", `{}`)
+	if m := inside.call(`2`, "large", large); m.Err != nil {
+		t.Errorf("after connect: %s", m.Err)
+	}
+	outside, ended := connect(t, Options{Dial: w.dial, Admit: admit, FirstFrame: 100})
+	outside.send(`{"id":1,"method":"large","params":` + large + `}`)
+	if fault := outside.answer("null").Failure(); !strings.Contains(fault.Message, "more than the limit of 100") {
+		t.Errorf("the client was told %v", fault)
+	}
+	if _, ok := errors.AsType[*jsonrpc.FrameError](<-ended); !ok {
+		t.Error("Run does not say so")
+	}
+}

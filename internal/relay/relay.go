@@ -18,7 +18,9 @@
 //
 // # What an engine must do for a relay
 //
-// The first request on its connection is connect with the member abide: an object
+// The first request on its connection is connect with the token of the data folder, if
+// there is one: until then the engine reads only small messages. The next one is connect
+// with the member abide: an object
 // with the relay's id, the defaults of its connection and the name of its store. The
 // engine refuses it if its own store is another one. The client's own connect
 // may follow as an ordinary request. Every request of the client has the member
@@ -70,11 +72,16 @@ type Options struct {
 	// If it is nil, every request is accepted.
 	Admit func(jsonrpc.Message) *jsonrpc.Error
 
-	Log      *slog.Logger  // discarded if nil
-	MaxFrame int           // maximum size of a message; jsonrpc.DefaultMaxFrame if zero
-	Queue    int           // maximum number of bytes that wait for an engine; 16 MiB if zero
-	Stall    time.Duration // time without reading after which the client is disconnected; 1m if zero
-	Drain    time.Duration // time that answers get to arrive when the client leaves; 5s if zero
+	// Token returns the token that the engine wants of processes of ours. It is called
+	// after each Dial. If it is nil or the token is empty, none is shown.
+	Token func() string
+
+	Log        *slog.Logger  // discarded if nil
+	MaxFrame   int           // maximum size of a message; jsonrpc.DefaultMaxFrame if zero
+	FirstFrame int           // maximum size of a message of the client until Admit has accepted a connect; as MaxFrame if zero
+	Queue      int           // maximum number of bytes that wait for an engine; 16 MiB if zero
+	Stall      time.Duration // time without reading after which the client is disconnected; 1m if zero
+	Drain      time.Duration // time that answers get to arrive when the client leaves; 5s if zero
 }
 
 const (
@@ -156,6 +163,15 @@ func (o Options) filled() Options {
 	}
 	if o.Stall == 0 {
 		o.Stall = time.Minute
+	}
+	if o.MaxFrame == 0 {
+		o.MaxFrame = jsonrpc.DefaultMaxFrame
+	}
+	if o.FirstFrame == 0 {
+		o.FirstFrame = o.MaxFrame
+	}
+	if o.Token == nil {
+		o.Token = func() string { return "" }
 	}
 	if o.Silent == nil {
 		o.Silent = func() {}

@@ -443,12 +443,12 @@ func (m *meter) Read(b []byte) (int, error) {
 }
 
 // excluded are the files of a data folder that belong to the processes on it, and mean
-// nothing elsewhere: the lock, the socket, and what an engine has not finished.
+// nothing elsewhere: the lock, the socket and its token, and what an engine has not finished.
 func excluded(name string) bool {
 	dir, base := filepath.Split(name)
 	switch dir {
 	case "":
-		return base == "lock" || base == "sock" || strings.HasPrefix(base, "doctor-")
+		return base == "lock" || base == "sock" || base == folder.TokenName || strings.HasPrefix(base, "."+folder.TokenName) || strings.HasPrefix(base, "doctor-")
 	case "processes/":
 		return strings.HasPrefix(base, "new.") || strings.HasPrefix(base, "gone.")
 	}

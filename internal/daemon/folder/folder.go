@@ -6,6 +6,7 @@
 //     however it ends.
 //   - Only the holder listens on the private socket; a socket that a dead holder left
 //     behind is removed by the next holder, and by no other process.
+//   - Whoever cannot read the folder does not know the token of the private socket.
 //   - Any session id has a directory of its own, inside the folder.
 //
 // A holder whose folder was deleted or moved has a lock without effect, which

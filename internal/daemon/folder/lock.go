@@ -19,6 +19,7 @@ type Lock struct {
 	file   *os.File
 
 	mu        sync.Mutex
+	token     string      // token of the private socket; empty before KeepToken
 	socket    string      // path of the private socket; empty before Listen
 	listening fs.FileInfo // identity of the private socket
 	closed    bool
