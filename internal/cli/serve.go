@@ -21,7 +21,7 @@ With --listen, clients can connect over TCP, and with --http, programs can start
 watch durable commands (see docs/WORKSPACE.md). Both must present a token. It is read
 from --token-file or ABIDE_TOKEN; without either, one is created and kept in the data
 directory. Connections are not encrypted: to serve other machines, put a proxy with
-TLS in front.`
+TLS in front, and name with --http-host what HTTP clients call it.`
 
 func (a *app) serveCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -33,13 +33,16 @@ func (a *app) serveCommand() *cobra.Command {
 	}
 	listen := c.Flags().String("listen", "", "serve TCP clients on `ADDRESS:PORT`; port 0 means any free port")
 	web := c.Flags().String("http", "", "serve the process API over HTTP on `ADDRESS:PORT`")
+	hosts := c.Flags().StringSlice("http-host", nil, "`NAME` by which HTTP clients may call this server, beside its addresses and localhost")
 	file := c.Flags().String("token-file", "", "`FILE` with the token that TCP and HTTP clients must present")
-	c.RunE = func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), *listen, *web, *file) }
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.serve(cmd.Context(), *listen, *web, *hosts, *file)
+	}
 	return c
 }
 
 // serve runs abide serve.
-func (a *app) serve(ctx context.Context, address, web, file string) error {
+func (a *app) serve(ctx context.Context, address, web string, hosts []string, file string) error {
 	dir, err := dataFolder(a.home, "ABIDE_HOME")
 	if err != nil {
 		return err
@@ -49,6 +52,7 @@ func (a *app) serve(ctx context.Context, address, web, file string) error {
 		return err
 	}
 	defer door.close()
+	door.hosts = hosts
 	node, err := a.open(ctx, permanent)
 	if err != nil {
 		return err
@@ -74,6 +78,7 @@ func (a *app) awaitOthers(node *daemon.Node) {
 type serveListeners struct {
 	listeners []net.Listener
 	web       []net.Listener // listeners for HTTP
+	hosts     []string       // names by which HTTP clients may call the server
 	token     string
 	tokenPath string // path of the file with the token
 }
@@ -158,7 +163,7 @@ func (d *serveListeners) serve(ctx context.Context, node *daemon.Node) error {
 	var webs sync.WaitGroup
 	defer webs.Wait()
 	for _, l := range d.web {
-		webs.Go(func() { _ = node.ServeHTTP(ctx, l, d.token) }) // ends when ctx is done
+		webs.Go(func() { _ = node.ServeHTTP(ctx, l, d.token, d.hosts...) }) // ends when ctx is done
 	}
 	if len(d.listeners) > 0 {
 		err = serveTCP(ctx, node, d.listeners, d.token)

@@ -4,29 +4,47 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/server/gate"
 	"github.com/abide-run/abide/internal/server/httpapi"
 	"github.com/abide-run/abide/internal/workspace/local"
 )
 
+// Times of the HTTP door.
+const (
+	headerTime = 10 * time.Second // time that a client has for the header of a request
+	bodyTime   = 30 * time.Second // time that a client has for the rest of a request
+	answerTime = time.Minute      // time that a client has to read an answer that is ready
+	idleTime   = 2 * time.Minute  // time that a connection stays open between two requests
+)
+
+// maxHeader is the maximum size of the header of a request.
+const maxHeader = 32 << 10
+
 // ServeHTTP serves HTTP clients that present the token, until ctx is done. Requests
-// under way then get a second to finish.
-func (n *Node) ServeHTTP(ctx context.Context, l net.Listener, token string) error {
-	s := &http.Server{
-		Handler: bearer(token, http.HandlerFunc(n.answer)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		BaseContext: func(net.Listener) context.Context { return n.ctx },
-	}
+// under way then get a second to finish. A client can call the server by an address, by
+// localhost and by the names in hosts; see refuseForeign.
+func (n *Node) ServeHTTP(ctx context.Context, l net.Listener, token string, hosts ...string) error {
+	s := newHTTPServer(refuseForeign(hosts, bearer(token, http.HandlerFunc(n.answer))))
+	s.BaseContext = func(net.Listener) context.Context { return n.ctx }
+	s.ErrorLog = slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)
 	stop := func() {
 		soon, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -36,10 +54,56 @@ func (n *Node) ServeHTTP(ctx context.Context, l net.Listener, token string) erro
 	}
 	defer context.AfterFunc(ctx, stop)()
 	defer context.AfterFunc(n.ctx, stop)()
-	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.Serve(gate.New(gate.Limits{}).Listen(l)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve HTTP on %s: %w", l.Addr(), err)
 	}
 	return nil
+}
+
+// newHTTPServer returns a server whose clients have limited time for everything.
+func newHTTPServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ConnContext: gate.ConnContext,
+		ReadHeaderTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+	}
+}
+
+// refuseForeign refuses requests that a web page of another site may have made. Such a page can
+// have its own name lead to this machine (DNS rebinding), so that a browser takes this
+// server for the site: then the request has that name as its Host. An address cannot be
+// made to lead elsewhere. A page of another origin is named by the browser.
+func refuseForeign(hosts []string, to http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isOurs(r.Host, hosts) {
+			hangUp(w, http.StatusMisdirectedRequest, "foreign_host", fmt.Sprintf("this server does not go by the name %q: use its address or localhost, or start it with --http-host NAME", r.Host))
+			return
+		}
+		for _, origin := range r.Header.Values("Origin") {
+			if !isSame(origin, r.Host) {
+				hangUp(w, http.StatusForbidden, "foreign_origin", fmt.Sprintf("web pages of %s may not use this server: send requests from a program, without the header Origin", origin))
+				return
+			}
+		}
+		to.ServeHTTP(w, r)
+	})
+}
+
+// isOurs reports whether the Host of a request is an address, localhost or one of our names.
+func isOurs(host string, ours []string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil || strings.EqualFold(name, "localhost") {
+		return true
+	}
+	return slices.ContainsFunc(ours, func(own string) bool { return strings.EqualFold(own, strings.TrimSuffix(name, ".")) })
+}
+
+// isSame reports whether an Origin is that of the server that the request is for.
+func isSame(origin, host string) bool {
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && strings.EqualFold(u.Host, host)
 }
 
 // bearer refuses requests without the token.
@@ -50,17 +114,55 @@ func bearer(token string, to http.Handler) http.Handler {
 		got := sha256.Sum256([]byte(strings.TrimSpace(given)))
 		if token == "" || !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			refuse(w, http.StatusUnauthorized, "unauthorized", "present the token of this server: Authorization: Bearer TOKEN")
+			hangUp(w, http.StatusUnauthorized, "unauthorized", "present the token of this server: Authorization: Bearer TOKEN")
 			return
 		}
+		gate.AdmitRequest(r.Context())
+		limitBody(w, r)
 		to.ServeHTTP(w, r)
 	})
+}
+
+// limitBody limits the time in which the body of a request has to arrive.
+func limitBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength == 0 {
+		return
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // every connection of this server has deadlines
+	r.Body = timedBody{r.Body, control}
+}
+
+// A timedBody is a body with a deadline. After its end the connection has none, so that the
+// request can take its time.
+type timedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (b timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// hangUp refuses a request and ends its connection, without waiting for the rest of the
+// request.
+func hangUp(w http.ResponseWriter, status int, code, message string) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+	w.Header().Set("Connection", "close")
+	refuse(w, status, code, message)
 }
 
 func refuse(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"code":%q,"message":%q}`+"\n", code, message)
+	_ = json.NewEncoder(w).Encode(struct { // an error means that the client is gone
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}{code, message})
 }
 
 // answer handles a request if the engine is in this process, and refuses it otherwise.

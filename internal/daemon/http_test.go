@@ -17,7 +17,7 @@ import (
 )
 
 // serveHTTP lets a node serve HTTP until the test ends.
-func serveHTTP(t *testing.T, n *daemon.Node) string {
+func serveHTTP(t *testing.T, n *daemon.Node, hosts ...string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -25,7 +25,7 @@ func serveHTTP(t *testing.T, n *daemon.Node) string {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- n.ServeHTTP(ctx, l, "secret") }()
+	go func() { served <- n.ServeHTTP(ctx, l, "secret", hosts...) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {
@@ -174,5 +174,66 @@ func TestACommandOverHTTPRunsAtHome(t *testing.T) {
 	}
 	if status, body := ask(t, http.MethodPost, url+"/start", "Bearer secret", "s", `{"command":"pwd","workdir":"missing"}`); status != 422 || !strings.Contains(body, "does not exist: choose another") {
 		t.Errorf("%d %s", status, body)
+	}
+}
+
+// A web page can have its own name lead to this machine. Its requests have that name.
+func TestHTTPRefusesForeignHostsAndOrigins(t *testing.T) {
+	n := open(t, t.TempDir())
+	connect(t, n).must(api.SessionCreate, map[string]any{"sessionId": "s"}, nil)
+	url := serveHTTP(t, n, "abide.example")
+	port := url[strings.LastIndex(strings.TrimSuffix(url, httpapi.Prefix), ":"):]
+	port = strings.TrimSuffix(port, httpapi.Prefix)
+	for _, test := range []struct {
+		host, origin string
+		status       int
+		says         string
+	}{
+		{"127.0.0.1" + port, "", 200, ""},
+		{"127.0.0.1", "", 200, ""},
+		{"localhost" + port, "", 200, ""},
+		{"LOCALHOST", "", 200, ""},
+		{"[::1]" + port, "", 200, ""},
+		{"192.168.1.2" + port, "", 200, ""},
+		{"abide.example", "", 200, ""},
+		{"Abide.Example.:443", "", 200, ""},
+		{"evil.example" + port, "", 421, `this server does not go by the name \"evil.example` + port + `\": use its address or localhost, or start it with --http-host NAME`},
+		{"localhost.evil.example", "", 421, "foreign_host"},
+		{"127.0.0.1.evil.example", "", 421, "foreign_host"},
+		{"evil.example.localhost", "", 421, "foreign_host"},
+		{"127.0.0.1" + port, "http://127.0.0.1" + port, 200, ""},
+		{"abide.example", "https://abide.example", 200, ""},
+		{"127.0.0.1" + port, "http://evil.example", 403, "web pages of http://evil.example may not use this server"},
+		{"127.0.0.1" + port, "http://127.0.0.1:1", 403, "foreign_origin"},
+		{"127.0.0.1" + port, "null", 403, "foreign_origin"},
+		{"127.0.0.1" + port, "file://127.0.0.1" + port, 403, "foreign_origin"},
+	} {
+		for _, token := range []string{"Bearer secret", ""} {
+			r, err := http.NewRequest(http.MethodGet, url+"/list", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = test.host
+			r.Header.Set(httpapi.SessionHeader, "s")
+			if token != "" {
+				r.Header.Set("Authorization", token)
+			}
+			if test.origin != "" {
+				r.Header.Set("Origin", test.origin)
+			}
+			want := test.status
+			if token == "" && want == 200 {
+				want = 401
+			}
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode != want || err != nil || want == test.status && !strings.Contains(string(body), test.says) || !json.Valid(body) {
+				t.Errorf("%+v with %q: %d %s, %v", test, token, resp.StatusCode, body, err)
+			}
+		}
 	}
 }

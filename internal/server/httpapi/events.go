@@ -54,7 +54,6 @@ func (a *api) events(w http.ResponseWriter, r *http.Request, req outputRequest) 
 		return err
 	}
 	s := &sender{w: w, control: http.NewResponseController(w)}
-	_ = s.control.SetWriteDeadline(time.Time{}) // the response lasts as long as the process
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
@@ -99,7 +98,12 @@ func (a *api) frames(ctx context.Context, req outputRequest, to chan<- frameOrEr
 	}
 }
 
-// A sender writes events until a write fails.
+// stall is how long a client may take no event that is ready. It can come back later, with
+// the id of the last event that it has seen.
+const stall = time.Minute
+
+// A sender writes events until a write fails. The response lasts as long as the process, but
+// a client that does not read loses it.
 type sender struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -120,6 +124,7 @@ func (s *sender) event(kind string, id int64, v any) {
 
 func (s *sender) write(format string, args ...any) {
 	if s.err == nil {
+		_ = s.control.SetWriteDeadline(time.Now().Add(stall)) // a server without deadlines has none
 		_, s.err = fmt.Fprintf(s.w, format, args...)
 	}
 	if s.err == nil {
