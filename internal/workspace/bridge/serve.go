@@ -15,6 +15,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/abide-run/abide/internal/server/gate"
 	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/workspacepb"
 )
@@ -71,16 +72,20 @@ func (s *Server) http(requests context.Context, g *inFlight) *http.Server {
 		Protocols:         protocols(),
 		HTTP2:             keepalive(),
 		TLSConfig:         s.TLS,
+		ConnContext:       gate.ConnContext,
 		ReadHeaderTimeout: 10 * time.Second,
+		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          discardLog,
 	}
 }
 
+// listen serves connections. Those without an authorised request have little time and memory.
 func (s *Server) listen(server *http.Server, l net.Listener) error {
+	door := gate.New(gate.Limits{})
 	if s.TLS != nil {
-		return server.ServeTLS(l, "", "")
+		return server.ServeTLS(door.Listen(l), "", "")
 	}
-	return server.Serve(fileListener{l})
+	return server.Serve(door.Listen(fileListener{l}))
 }
 
 // protocols returns the protocols of gRPC clients and of plain HTTP clients.
@@ -119,7 +124,11 @@ func (s *Server) handler(g *inFlight) http.Handler {
 	refuse := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err, status := error(connect.NewError(connect.CodeUnauthenticated, errToken)), http.StatusUnauthorized
-		if s.authorised(r) {
+		switch {
+		case r.Header.Get("Origin") != "":
+			err, status = connect.NewError(connect.CodePermissionDenied, errWebPage), http.StatusForbidden
+		case s.authorised(r):
+			gate.AdmitRequest(r.Context())
 			err, status = toWire(s.checkWanted(r)), http.StatusPreconditionFailed
 		}
 		switch {
@@ -134,6 +143,9 @@ func (s *Server) handler(g *inFlight) http.Handler {
 }
 
 var errToken = errors.New("the token is missing or wrong: present the workspace's as “Authorization: Bearer TOKEN”")
+
+// errWebPage refuses requests that a browser makes for a web page.
+var errWebPage = errors.New("web pages may not use a workspace: send requests from a program, without the header Origin")
 
 // authorised reports whether a request has the token. The time of the comparison
 // reveals nothing about the token, not even its length.
