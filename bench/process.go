@@ -55,7 +55,7 @@ var listening = regexp.MustCompile(`listening on port (\d+)`)
 
 func start(env []string, name string, args ...string) (*child, error) {
 	cmd := exec.Command(name, args...)
-	cmd.Env, cmd.Stderr = append(os.Environ(), env...), os.Stderr
+	cmd.Env, cmd.Stderr = append(append(os.Environ(), "ABIDE_DUMPABLE=1"), env...), os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err

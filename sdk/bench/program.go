@@ -42,7 +42,7 @@ func newProgram(abide, dir, url string) (*program, error) {
 // start starts the server and connects to it.
 func (p *program) start() error {
 	p.server = exec.Command(p.abide, "--headless", "--no-auto-update")
-	p.server.Env = append(os.Environ(), "COPILOT_HOME="+p.home, "COPILOT_CONNECTION_TOKEN="+token)
+	p.server.Env = append(os.Environ(), "ABIDE_DUMPABLE=1", "COPILOT_HOME="+p.home, "COPILOT_CONNECTION_TOKEN="+token)
 	p.server.Stderr = os.Stderr
 	out, err := p.server.StdoutPipe()
 	if err == nil {

@@ -252,20 +252,3 @@ func fork(nice int, program string, args []string, attr *syscall.ProcAttr) (pid 
 	<-done
 	return pid, err
 }
-
-const oomFile = "/proc/self/oom_score_adj"
-
-// setOOMScore raises the OOM score, so that the kernel ends the command that is
-// started next before other processes when memory runs out. The returned function
-// restores the score of the keeper.
-func setOOMScore(score int) (restore func()) {
-	was, err := sys.ReadFile(oomFile)
-	if err != nil {
-		return func() {}
-	}
-	if n, err := strconv.Atoi(string(was[:max(len(was)-1, 0)])); err != nil || n >= score {
-		return func() {}
-	}
-	sys.WriteFile(oomFile, []byte(strconv.Itoa(score)))
-	return func() { sys.WriteFile(oomFile, was) }
-}

@@ -64,6 +64,7 @@ type source struct {
 // long as the daemon that started it is there, and returns the exit code.
 func run() int {
 	sys.CloseOnExecFrom(launchFD) // the command must not inherit descriptors of the keeper or the daemon
+	makePrivate()
 	sys.SetName(Name)
 	c, setupErr := setUp()
 	first := newConn(launchFD)

@@ -20,6 +20,7 @@ const (
 
 	closeRangeCloexec = 4
 
+	prSetDumpable       = 4
 	prSetName           = 15
 	prSetChildSubreaper = 36
 
@@ -65,6 +66,20 @@ func PidfdOpen(pid, flags int) (int, error) {
 // PidfdSendSignal sends a signal to the process of a pidfd.
 func PidfdSendSignal(fd int, sig syscall.Signal) error {
 	_, _, errno := syscall.Syscall6(pidfdSendSignal, uintptr(fd), uintptr(sig), 0, 0, 0, 0)
+	return result(errno)
+}
+
+// SetDumpable says whether other processes of the same user may look into this one: read
+// its memory and the environment that it was started with, attach to it, or open its
+// descriptors. While they may not, the files of this process in /proc belong to root, so
+// that without root this process itself can read but not write them. A program that is
+// executed can be looked into again.
+func SetDumpable(on bool) error {
+	var value uintptr
+	if on {
+		value = 1
+	}
+	_, _, errno := syscall.Syscall(syscall.SYS_PRCTL, prSetDumpable, value, 0)
 	return result(errno)
 }
 

@@ -16,9 +16,11 @@ import (
 	"syscall"
 
 	"github.com/abide-run/abide/internal/cli/launch"
+	"github.com/abide-run/abide/internal/process/sys"
 )
 
 func init() {
+	makePrivate()
 	if os.Getpid() == 1 {
 		if code, ok := asInit(); ok {
 			syscall.Exit(code)
@@ -30,6 +32,20 @@ func init() {
 	}
 	if code, ok := run(); ok {
 		syscall.Exit(code)
+	}
+}
+
+// dumpableVariable is the environment variable that lets debuggers and measuring programs
+// of the same user look into the processes of this program.
+const dumpableVariable = "ABIDE_DUMPABLE"
+
+// makePrivate keeps other processes of the user out of this one: a command that was allowed
+// must not read keys in its memory, or in the environment that it was started with. The
+// launcher has the same environment as the program. Where it cannot be done, there is
+// nothing else to do.
+func makePrivate() {
+	if os.Getenv(dumpableVariable) == "" {
+		_ = sys.SetDumpable(false)
 	}
 }
 

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package sys
+
+// SetDumpable does nothing: only Linux has it.
+func SetDumpable(bool) error { return nil }
