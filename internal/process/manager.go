@@ -20,7 +20,7 @@ type Options struct {
 	Shell    string        // program that runs Spec.Command with -c; "/bin/sh" if empty
 	Env      []string      // environment of commands whose Spec has none; PlainEnv() if nil
 	Quota    int64         // bytes of disk for the output of one process; 64 MiB if zero
-	Limits   Limits        // limits of jobs whose Spec has none
+	Limits   Limits        // limits of commands whose Spec has none
 	Nice     int           // number added to the nice value of commands; 5 if zero
 	OOMScore int           // lowest oom_score_adj of commands, so that the kernel ends them before the daemon; 300 if zero
 	Grace    time.Duration // time between TERM and KILL; 5s if zero

@@ -59,23 +59,24 @@ type Spec struct {
 	Quota  int64 // bytes of disk for the output; Options.Quota if zero
 }
 
-// A Class says which limits apply.
+// A Class says what is expected of a command. Limits hold for both.
 type Class string
 
 const (
-	OneShot Class = "job"     // a command that ends by itself and has limits; the default
-	Service Class = "service" // a command that runs until it is stopped, without limits
+	OneShot Class = "job"     // a command that ends by itself; the default
+	Service Class = "service" // a command that runs in the background, until it is stopped or ends
 )
 
 // Size is the size of a terminal, in characters.
 type Size struct{ Rows, Cols uint16 }
 
-// Limits are what a job may use before it is ended with all its children. Zero is
-// no limit. Memory and processes are those of the whole tree; they are measured
-// several times a second.
+// Limits are what a command may use before it is ended with all its children. Zero is
+// no limit. Memory and processes are those of the whole tree. The system holds the limit
+// of memory where [MemoryControl] says so; otherwise, and for processes, they are
+// measured several times a second.
 type Limits struct {
 	Time      time.Duration // time from the start, also for children that outlive the command
-	Memory    int64         // resident memory in bytes
+	Memory    int64         // memory in bytes
 	Processes int           // number of processes
 }
 
@@ -202,13 +203,16 @@ type Chunk struct {
 	End bool
 }
 
-// A Run is a piece of a Chunk that was read at one time from one stream.
+// A Run is a piece of a Chunk that was read within MaxRun from one stream.
 type Run struct {
 	Stream Stream
-	Offset int64 // offset in the log
-	Len    int   // number of bytes in Data
-	Time   time.Time
+	Offset int64     // offset in the log
+	Len    int       // number of bytes in Data
+	Time   time.Time // time at which the first byte of the run came
 }
+
+// MaxRun is the longest time between the first and the last byte of a run.
+const MaxRun = time.Second
 
 // A Line is one line of the output, with its line break if it has one.
 type Line struct {

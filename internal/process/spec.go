@@ -110,18 +110,14 @@ func checkLimits(o *Options, s *Spec) error {
 	switch {
 	case s.Class != OneShot && s.Class != Service:
 		return invalid("class", "%q is neither %q nor %q", s.Class, OneShot, Service)
-	case s.Class == Service && s.Limits != Limits{}:
-		return invalid("limits", "a service has none: make it a job")
 	case s.Limits.Time < 0 || s.Limits.Memory < 0 || s.Limits.Processes < 0:
 		return invalid("limits", "they cannot be negative")
 	case s.Quota < 0 || s.Quota > 0 && s.Quota < output.MinQuota:
 		return invalid("quota", "the minimum is %d bytes", output.MinQuota)
 	}
-	if s.Class == OneShot {
-		s.Limits.Time = cmp.Or(s.Limits.Time, o.Limits.Time)
-		s.Limits.Memory = cmp.Or(s.Limits.Memory, o.Limits.Memory)
-		s.Limits.Processes = cmp.Or(s.Limits.Processes, o.Limits.Processes)
-	}
+	s.Limits.Time = cmp.Or(s.Limits.Time, o.Limits.Time)
+	s.Limits.Memory = cmp.Or(s.Limits.Memory, o.Limits.Memory)
+	s.Limits.Processes = cmp.Or(s.Limits.Processes, o.Limits.Processes)
 	s.Quota = cmp.Or(s.Quota, o.Quota)
 	return nil
 }

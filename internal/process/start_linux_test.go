@@ -162,7 +162,6 @@ func TestAnInvalidSpecIsReported(t *testing.T) {
 		{"environment", "environment", func(s *Spec) { s.Env = []string{"novalue"} }},
 		{"NUL environment", "environment", func(s *Spec) { s.Env = []string{"A=\x00"} }},
 		{"class", "class", func(s *Spec) { s.Class = "other" }},
-		{"limits of a service", "limits", func(s *Spec) { s.Class, s.Limits.Time = Service, 1 }},
 		{"negative limits", "limits", func(s *Spec) { s.Limits.Time = -1 }},
 		{"quota", "quota", func(s *Spec) { s.Quota = 1 }},
 		{"negative quota", "quota", func(s *Spec) { s.Quota = -1 }},

@@ -15,6 +15,8 @@ type status struct {
 	state     State
 	reason    string
 	pid       int
+	pidStart  uint64 // start time of the process that has the number pid, as in identity.Process; zero if it is unknown
+	group     string // folder of the command's control group; empty if it has none
 	started   time.Time
 	ended     time.Time
 	exit      *Exit
@@ -35,6 +37,7 @@ func (s *status) apply(r record.Record) {
 	case keeper.Started:
 		if s.state == Starting {
 			s.state, s.pid, s.started = Running, int(r.Int("pid")), at
+			s.pidStart, s.group = uint64(r.Int("start")), r.Get("group")
 		}
 	case keeper.Failed:
 		if s.state == Starting {

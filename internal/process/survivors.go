@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/abide-run/abide/internal/process/keeper"
@@ -21,6 +22,7 @@ func (p *proc) endSurvivors() error {
 		left := p.survivors()
 		p.setSurvivors(left)
 		if len(left) == 0 {
+			p.removeGroup()
 			return p.note(record.New(keeper.Ended))
 		}
 		for _, sig := range sigs {
@@ -50,9 +52,30 @@ func (p *proc) setSurvivors(left []stat) {
 
 // survivors returns the processes of this command that still run. After a reboot
 // there are none.
+//
+// A process belongs to the command if it has the variable that marks it, is in the control
+// group or the process group of the command, or is a child of one that belongs to it. One that
+// has cleared its environment is found by the others of these as long as they hold.
 func (p *proc) survivors() []stat {
 	if p.start.boot != p.m.boot {
 		return nil
 	}
-	return marked(keeper.Marker + "=" + p.start.marker)
+	s, _ := p.now()
+	if !p.keptHere() { // its numbers mean other processes here
+		s.group, s.pid, s.pidStart = "", 0, 0
+	}
+	return belonging(keeper.Marker+"="+p.start.marker, s.group, s.pid, s.pidStart)
+}
+
+// keptHere reports whether the keeper ran in this boot and PID namespace.
+func (p *proc) keptHere() bool {
+	c, err := p.readClaim()
+	return err == nil && c.Kind == keeper.Claimed && c.Get("boot")+" "+c.Get("namespace") == p.m.boot
+}
+
+// removeGroup removes the control group of a command that has no process any more.
+func (p *proc) removeGroup() {
+	if s, _ := p.now(); s.group != "" && p.start.boot == p.m.boot {
+		os.Remove(s.group) // a group that stays costs little
+	}
 }

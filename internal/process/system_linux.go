@@ -2,11 +2,13 @@ package process
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"syscall"
 	"time"
 
+	"github.com/abide-run/abide/internal/process/cgroup"
 	"github.com/abide-run/abide/internal/process/identity"
 	"github.com/abide-run/abide/internal/process/keeper"
 	"github.com/abide-run/abide/internal/process/record"
@@ -161,6 +163,27 @@ func awaitAll(ctx context.Context, all []stat) {
 }
 
 func marked(variable string) []stat { return identity.Marked(variable) }
+
+// belonging returns the running processes that belong to a command: see survivors.
+func belonging(variable, group string, pid int, start uint64) []stat {
+	in := map[int]bool{}
+	if group != "" {
+		for _, member := range cgroup.Processes(group) {
+			in[member] = true
+		}
+	}
+	return identity.Related(variable, func(s stat) bool { return in[s.PID] }, pid, start)
+}
+
+// MemoryControl says who holds the limit of memory of commands on this system: a control
+// group, or the keeper, which measures.
+func MemoryControl() (held string, err error) {
+	p, err := cgroup.Find()
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("control groups, version %d", p.Version), nil
+}
 
 func signalEach(to []stat, sig unix.Signal, note func(record.Record) bool) {
 	keeper.SignalEach(to, sig, note)

@@ -46,6 +46,11 @@ func awaitAll(context.Context, []stat) {}
 
 func marked(string) []stat { return nil }
 
+func belonging(string, string, int, uint64) []stat { return nil }
+
+// MemoryControl says who holds the limit of memory of commands: nobody here.
+func MemoryControl() (held string, err error) { return "", ErrUnsupported }
+
 func signalEach([]stat, unix.Signal, func(record.Record) bool) {}
 
 func (m *Manager) failHere(string) {}

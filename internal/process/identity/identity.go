@@ -112,3 +112,26 @@ func descendants(all []Stat, root int) []Stat {
 	}
 	return below
 }
+
+// related returns the running processes that are among the first, and all descendants of
+// those.
+func related(all []Stat, first func(Stat) bool) []Stat {
+	seen := map[int]bool{}
+	var found []Stat
+	add := func(s Stat) {
+		if s.State != 'Z' && !seen[s.PID] {
+			seen[s.PID] = true
+			found = append(found, s)
+		}
+	}
+	for _, s := range all {
+		if s.State == 'Z' || !first(s) {
+			continue
+		}
+		add(s)
+		for _, child := range descendants(all, s.PID) {
+			add(child)
+		}
+	}
+	return found
+}

@@ -118,6 +118,20 @@ func Marked(variable string) []Stat {
 	return marked
 }
 
+// Related returns the running processes that have a variable in their environment, that a
+// function knows, or that are the process with a number and a start time or in the group
+// that it leads, and the descendants of all of these.
+func Related(variable string, known func(Stat) bool, pid int, start uint64) []Stat {
+	all := All()
+	leads := false // a group is that of the process only as long as the process is there
+	for _, s := range all {
+		leads = leads || s.PID == pid && s.Start == start && start != 0
+	}
+	return related(all, func(s Stat) bool {
+		return leads && (s.PID == pid || s.Group == pid) || known(s) || hasVariable(s.PID, variable)
+	})
+}
+
 func hasVariable(pid int, variable string) bool {
 	env, err := sys.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {

@@ -36,7 +36,8 @@ func (k *keeper) begin() error {
 		return err
 	}
 	k.restoreOOM = setOOMScore(int(k.launch.Int("oom")))
-	k.pid, err = fork(int(k.launch.Int("nice")), program, args, &syscall.ProcAttr{Dir: dir, Env: env, Files: theirs, Sys: attr})
+	k.makeGroup(lookUpEnv(env, Marker))
+	k.pid, err = k.fork(program, args, &syscall.ProcAttr{Dir: dir, Env: env, Files: theirs, Sys: attr})
 	if err != nil {
 		return explainStart(program, err)
 	}
@@ -51,17 +52,6 @@ func (k *keeper) begin() error {
 	k.setLimits(time.Now())
 	k.noteActivity()
 	return nil
-}
-
-func (k *keeper) setLimits(now time.Time) {
-	if d := k.launch.Int("limit_time"); d > 0 {
-		k.limits.until = now.Add(time.Duration(d))
-	}
-	k.limits.memory = k.launch.Int("limit_memory")
-	k.limits.processes = int(k.launch.Int("limit_processes"))
-	if k.limits.memory > 0 || k.limits.processes > 0 {
-		k.checkLimitsAt = now.Add(lookEvery)
-	}
 }
 
 // checkDir returns an error that says why a working directory cannot be used.
@@ -182,12 +172,23 @@ func (k *keeper) openInput() (int, error) {
 	return their, nil
 }
 
+// openTerminalStreams creates a terminal that stays until the keeper closes it. The keeper
+// keeps the command's end of it open: otherwise the terminal would hang up when a command
+// closes its own, and nobody could open /dev/tty any more. The keeper leads the session of
+// the terminal: if the command did, its end would hang up the terminal too, and the system
+// would discard what was not read yet.
 func (k *keeper) openTerminalStreams() ([]uintptr, *syscall.SysProcAttr, error) {
 	master, slave, err := openTerminal()
+	if err == nil {
+		k.terminal = master
+		k.slave, err = sys.Duplicate(slave)
+	}
+	if err == nil {
+		err = sys.Ioctl(slave, syscall.TIOCSCTTY, nil)
+	}
 	if err != nil {
 		return nil, nil, errors.New("open a terminal: " + err.Error())
 	}
-	k.terminal = master
 	k.outputs[0] = source{fd: master, stream: output.Stdout}
 	k.resize(uint16(k.launch.Int("rows")), uint16(k.launch.Int("cols")))
 	in := slave
@@ -196,7 +197,7 @@ func (k *keeper) openTerminalStreams() ([]uintptr, *syscall.SysProcAttr, error) 
 	} else if in, err = syscall.Open("/dev/null", syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err != nil {
 		return []uintptr{uintptr(slave)}, nil, err
 	}
-	return []uintptr{uintptr(in), uintptr(slave), uintptr(slave)}, &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1}, nil
+	return []uintptr{uintptr(in), uintptr(slave), uintptr(slave)}, &syscall.SysProcAttr{Foreground: true, Ctty: slave}, nil
 }
 
 // openTerminal creates a pseudo-terminal and returns both its ends; the command gets
@@ -239,7 +240,8 @@ func closeAll(fds []uintptr) {
 // fork executes a program with a lower priority than the keeper's. On Linux the
 // priority belongs to a thread, is inherited, and cannot be raised again. So fork
 // lowers that of a new thread, which then ends.
-func fork(nice int, program string, args []string, attr *syscall.ProcAttr) (pid int, err error) {
+func (k *keeper) fork(program string, args []string, attr *syscall.ProcAttr) (pid int, err error) {
+	nice := int(k.launch.Int("nice"))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -247,6 +249,7 @@ func fork(nice int, program string, args []string, attr *syscall.ProcAttr) (pid 
 		if now, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0); err == nil {
 			syscall.Setpriority(syscall.PRIO_PROCESS, 0, min(20-now+nice, 19))
 		}
+		defer k.enterGroup(attr.Sys)()
 		pid, err = syscall.ForkExec(program, args, attr)
 	}()
 	<-done

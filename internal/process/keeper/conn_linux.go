@@ -53,6 +53,7 @@ type input struct {
 	key  uint64 // hash of the key of the input; zero if it has none
 	data []byte // bytes that are not written yet
 	eof  bool   // true if standard input is closed after the data
+	last bool   // true if data is what ends the input of a terminal
 }
 
 func newConn(fd int) *conn { return &conn{fd: fd} }
@@ -354,7 +355,7 @@ func (k *keeper) queueInput(c *conn, r record.Record) {
 	case k.stdin < 0:
 		c.answer(errors.New("closed"))
 	default:
-		c.input = &input{key, []byte(r.Get("data")), r.Flag("close")}
+		c.input = &input{key: key, data: []byte(r.Get("data")), eof: r.Flag("close")}
 		k.waiting = append(k.waiting, c)
 		k.writeInputs()
 	}
@@ -379,6 +380,21 @@ func (k *keeper) writeInputs() {
 // writeInput writes as much of an input as fits. It is done if all was written, or if
 // standard input is closed.
 func (k *keeper) writeInput(in *input) (done bool, err error) {
+	if done, err = k.writeData(in); !done || err != nil || !in.eof {
+		return done, err
+	}
+	if k.stdin == k.terminal && k.stdin >= 0 && !in.last { // a terminal is not closed: its input ends when that is typed
+		in.data, in.last = k.endKeys(), true
+		if done, err = k.writeData(in); !done {
+			return false, nil
+		}
+	}
+	k.closeStdin()
+	return true, nil
+}
+
+// writeData writes as much of the data of an input as fits.
+func (k *keeper) writeData(in *input) (done bool, err error) {
 	for len(in.data) > 0 {
 		if k.stdin < 0 {
 			return true, errors.New("closed")
@@ -392,24 +408,11 @@ func (k *keeper) writeInput(in *input) (done bool, err error) {
 		case err != nil:
 			k.closeStdin()
 			return true, errors.New("closed")
+		case n > 0:
+			k.noteTyped(in.data[:n])
 		}
 		in.data = in.data[n:]
 	}
-	if in.eof {
-		return k.writeEOF()
-	}
-	return true, nil
-}
-
-// writeEOF closes standard input. A terminal gets the end-of-file character.
-func (k *keeper) writeEOF() (done bool, err error) {
-	if k.stdin == k.terminal && k.stdin >= 0 {
-		const endOfFile = 4
-		if _, err := syscall.Write(k.stdin, []byte{endOfFile}); err == syscall.EAGAIN {
-			return false, nil
-		}
-	}
-	k.closeStdin()
 	return true, nil
 }
 

@@ -1,22 +1,19 @@
 package keeper
 
 import (
-	"os"
 	"syscall"
 	"time"
 	"unsafe"
 
-	"github.com/abide-run/abide/internal/process/identity"
 	"github.com/abide-run/abide/internal/process/record"
 	"github.com/abide-run/abide/internal/process/sys"
 )
 
 const (
-	lookEvery  = 100 * time.Millisecond // pause between checks of memory and processes, if they are limited
-	firstRound = 10 * time.Millisecond  // first pause between rounds of KILL; each pause is twice as long as the last
-	lastRound  = time.Second            // longest pause between rounds of KILL
-	fullReads  = 8                      // number of consecutive full reads after which a pipe is enlarged
-	bigPipe    = 1 << 20                // bytes of an enlarged pipe
+	firstRound = 10 * time.Millisecond // first pause between rounds of KILL; each pause is twice as long as the last
+	lastRound  = time.Second           // longest pause between rounds of KILL
+	fullReads  = 8                     // number of consecutive full reads after which a pipe is enlarged
+	bigPipe    = 1 << 20               // bytes of an enlarged pipe
 )
 
 // loop serves the command until it and all its children have ended.
@@ -78,7 +75,7 @@ func (k *keeper) ready(fd int) bool {
 // timeout returns the time until something is due; a negative time is for ever.
 func (k *keeper) timeout(now time.Time) time.Duration {
 	var next time.Time
-	for _, t := range [...]time.Time{k.limits.until, k.termAt, k.killAt, k.checkLimitsAt, k.listenAt, k.checkReadingAt} {
+	for _, t := range [...]time.Time{k.until, k.termAt, k.killAt, k.checkLimitsAt, k.listenAt, k.checkReadingAt} {
 		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
 			next = t
 		}
@@ -193,7 +190,7 @@ func (k *keeper) reap() {
 	var main *syscall.WaitStatus
 	for {
 		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
 		if err == syscall.EINTR {
 			continue
 		}
@@ -201,7 +198,10 @@ func (k *keeper) reap() {
 			k.childless = err == syscall.ECHILD
 			break
 		}
-		if pid == k.pid {
+		switch {
+		case status.Stopped():
+			k.resume(pid, status.StopSignal())
+		case pid == k.pid:
 			main = &status
 		}
 	}
@@ -217,6 +217,9 @@ func (k *keeper) recordExit(status syscall.WaitStatus) {
 	k.pidfd = -1
 	k.drainAll()
 	r := k.withCounts(record.New(Exited)).WithInt("status", int64(status)).WithFlag("lingering", !k.childless)
+	if k.reason == "" && k.exceeded() {
+		k.reason = memoryLimit
+	}
 	if k.reason == "" && status.Signaled() && k.sent[status.Signal()] {
 		k.reason = "signal"
 	}
@@ -236,6 +239,7 @@ func (k *keeper) recordEnd() {
 	k.drainAll()
 	k.log.Close()
 	k.free = k.noteLines(append(k.exit, withTime(k.withCounts(record.New(Ended)))...), true)
+	k.removeGroup()
 	k.unlisten()
 	k.reportSize()
 	k.reportChange()
@@ -249,8 +253,8 @@ func (k *keeper) withCounts(r record.Record) record.Record {
 
 // runTimers does everything that is due.
 func (k *keeper) runTimers(now time.Time) {
-	if due(k.limits.until, now) {
-		k.limits.until = time.Time{}
+	if due(k.until, now) {
+		k.until = time.Time{}
 		k.stop("time limit", k.grace())
 	}
 	if due(k.checkLimitsAt, now) {
@@ -269,23 +273,3 @@ func (k *keeper) runTimers(now time.Time) {
 }
 
 func due(t, now time.Time) bool { return !t.IsZero() && !t.After(now) }
-
-// checkLimits stops a command that exceeds its limits of memory or processes.
-func (k *keeper) checkLimits() {
-	if k.reason != "" {
-		return
-	}
-	processes, pages := 0, int64(0)
-	for _, s := range identity.Below(os.Getpid()) {
-		if s.State != 'Z' {
-			processes++
-			pages += s.Pages
-		}
-	}
-	switch {
-	case k.limits.processes > 0 && processes > k.limits.processes:
-		k.stop("process limit", k.grace())
-	case k.limits.memory > 0 && pages*int64(os.Getpagesize()) > k.limits.memory:
-		k.stop("memory limit", k.grace())
-	}
-}

@@ -45,12 +45,7 @@ type keeper struct {
 	typing
 	stopping
 
-	limits struct {
-		until     time.Time
-		memory    int64
-		processes int
-	}
-	checkLimitsAt time.Time // time of the next check of memory and processes
+	limits
 }
 
 // A source is a descriptor that output comes from.
@@ -70,7 +65,7 @@ func run() int {
 	first := newConn(launchFD)
 	for {
 		k := &keeper{common: c, pidfd: -1, outputs: [2]source{{fd: -1}, {fd: -1}}}
-		k.stdin, k.terminal, k.listener = -1, -1, -1
+		k.stdin, k.terminal, k.slave, k.listener = -1, -1, -1, -1
 		k.sent, k.written = map[syscall.Signal]bool{}, map[uint64]bool{}
 		if code, again := k.runCommand(first, setupErr); !again {
 			return code
@@ -115,7 +110,7 @@ func (k *keeper) runCommand(first *conn, setupErr error) (code int, again bool) 
 		return 0, false
 	}
 	k.fault("executed")
-	k.note(record.New(Started).WithInt("pid", int64(k.pid)).WithInt("start", int64(k.start)), false)
+	k.note(k.withGroup(record.New(Started).WithInt("pid", int64(k.pid)).WithInt("start", int64(k.start))), false)
 	k.reportChange()
 	k.restoreOOM()
 	k.handleRequests(first) // requests may have come with the launch
@@ -138,7 +133,8 @@ func (k *keeper) release(first *conn) bool {
 			k.closeSource(s)
 		}
 	}
-	if k.terminal >= 0 {
+	if k.terminal >= 0 { // the slave first: its last close takes the terminal from the keeper's session
+		syscall.Close(k.slave)
 		syscall.Close(k.terminal)
 	}
 	syscall.Close(k.dir)

@@ -22,6 +22,8 @@ const (
 // typing is what a keeper knows of the terminal of its command.
 type typing struct {
 	terminal       int           // descriptor of the terminal; -1 if there is none
+	slave          int           // descriptor of the command's end of the terminal; -1 if there is none
+	partial        bool          // true if a line was begun by typing and not ended
 	reading        bool          // true while the command waits for somebody to type
 	midLine        bool          // true if the last line on the terminal is not complete
 	readingPause   time.Duration // pause before the next check whether the command waits
@@ -92,8 +94,53 @@ func (k *keeper) foreground() (group int, name string) {
 }
 
 func (k *keeper) isRaw() bool {
-	var t syscall.Termios
-	return sys.Ioctl(k.terminal, syscall.TCGETS, unsafe.Pointer(&t)) == nil && t.Lflag&syscall.ICANON == 0
+	t, err := k.settings()
+	return err == nil && t.Lflag&syscall.ICANON == 0
+}
+
+// settings returns how the terminal treats what is typed.
+func (k *keeper) settings() (t syscall.Termios, err error) {
+	err = sys.Ioctl(k.terminal, syscall.TCGETS, unsafe.Pointer(&t))
+	return t, err
+}
+
+// resume lets a command go on that Ctrl-Z has suspended: there is no shell at its terminal
+// that could.
+func (k *keeper) resume(pid int, stopped syscall.Signal) {
+	if pid == k.pid && k.terminal >= 0 && stopped == syscall.SIGTSTP && !k.sent[syscall.SIGTSTP] {
+		k.signalGroup(syscall.SIGCONT)
+	}
+}
+
+// noteTyped notes whether the last line that was typed is complete.
+func (k *keeper) noteTyped(text []byte) {
+	switch text[len(text)-1] {
+	case '\n', '\r', endOfFile:
+		k.partial = false
+	default:
+		k.partial = true
+	}
+}
+
+const endOfFile = 4 // Ctrl-D
+
+// endKeys returns what has to be typed to end the input. The end-of-file character only
+// completes a line that was begun; a second one is the end. A program in raw mode gets
+// the keys themselves, and a line editor ends only on an empty line.
+func (k *keeper) endKeys() []byte {
+	eof := byte(endOfFile)
+	t, err := k.settings()
+	raw := err == nil && t.Lflag&syscall.ICANON == 0
+	if err == nil && !raw && t.Cc[syscall.VEOF] != 0 {
+		eof = t.Cc[syscall.VEOF]
+	}
+	switch {
+	case !k.partial:
+		return []byte{eof}
+	case raw:
+		return []byte{'\r', eof}
+	}
+	return []byte{eof, eof}
 }
 
 // blocked reports whether a thread of a process waits to read a terminal.

@@ -146,6 +146,12 @@ func Fcntl(fd, command, argument int) error {
 	return result(errno)
 }
 
+// Duplicate returns another descriptor of an open file, which executed programs do not get.
+func Duplicate(fd int) (int, error) {
+	n, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_DUPFD_CLOEXEC, 0)
+	return int(n), result(errno)
+}
+
 // ReadFile returns the content of a small file in /proc. It does not use package os,
 // which would set up its poller.
 func ReadFile(path string) ([]byte, error) {
