@@ -43,6 +43,7 @@ type Processes interface {
 	Wait(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error)
 	Read(ctx context.Context, owner process.Owner, id process.ID, r process.ReadRequest) (process.Chunk, error)
 	WriteStdin(ctx context.Context, owner process.Owner, id process.ID, in process.Input) error
+	Resize(ctx context.Context, owner process.Owner, id process.ID, size process.Size) error
 	Stop(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error)
 	Interrupt(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error)
 	MarkSeen(ctx context.Context, owner process.Owner, id process.ID) error

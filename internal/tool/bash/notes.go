@@ -21,6 +21,8 @@ type note struct {
 	Seen  int64     `json:"seen,omitempty"` // offset up to which the output was shown
 	Reads []reading `json:"reads,omitempty"`
 	Made  time.Time `json:"made"`
+	Rows  int       `json:"rows,omitempty"` // size of the terminal, if it is not the usual one
+	Cols  int       `json:"cols,omitempty"`
 }
 
 // A reading is the offset at which a call began to read. A call that is repeated after

@@ -57,15 +57,19 @@ func (c *Commands) excerpt(ctx context.Context, p process.Info, from, to int64) 
 	if e.apart {
 		e.stdout, e.stderr = clean(append(head.stdout, tail.stdout...)), clean(append(head.stderr, tail.stderr...))
 	}
-	e.join(head, tail)
+	e.join(head, tail, p.TTY)
 	return e, nil
 }
 
 // join sets the text to the beginning and the end, with a note of what is omitted.
-func (e *excerpt) join(head, tail *part) {
+func (e *excerpt) join(head, tail *part, terminal bool) {
 	shown := int64(len(head.data) + len(tail.data))
 	if e.omitted = e.total - shown; e.omitted == 0 {
-		text, cut := fit(append(head.data, tail.data...), process.MaxHeadBytes+process.MaxTailBytes, false)
+		data := append(head.data, tail.data...)
+		if terminal {
+			data = []byte(alternate.ReplaceAllString(string(data), ""))
+		}
+		text, cut := fit(data, process.MaxHeadBytes+process.MaxTailBytes, false)
 		e.text, e.omitted = text, int64(cut)
 		return
 	}
@@ -176,6 +180,10 @@ func clean(raw []byte) string {
 
 // escapes matches terminal control sequences, also an incomplete one at the end.
 var escapes = lazyregexp.New(`\x1b(?:\[[0-?]*[ -/]*(?:[@-~]|$)|\][^\x07\x1b]*(?:\x07|\x1b\\|$)|[PX^_][^\x1b]*(?:\x1b\\|$)|[ -/]*(?:[0-~]|$))`)
+
+// alternate matches what a program has drawn on the alternate screen of a terminal and has
+// removed again, as an editor or a pager does when it ends.
+var alternate = lazyregexp.New(`(?s)\x1b\[\?(?:1049|1047|47)h.*?\x1b\[\?(?:1049|1047|47)l`)
 
 // cleanLines is clean, and also returns how many bytes of long lines it left out.
 func cleanLines(raw []byte) (string, int) {

@@ -130,10 +130,17 @@ func waitAnswered(ctx context.Context, in Processes, p process.Info) error {
 // waitQuiet waits until a process has printed nothing for a while, and returns the
 // length of its output. The error is process.ErrEnded if the output is complete.
 func waitQuiet(ctx context.Context, in Processes, p process.Info, quiet time.Duration) (int64, error) {
+	length, seen := int64(-1), time.Time{} // the length of the output, and when it was seen first
 	for {
 		last, at, err := lastOutput(ctx, in, p)
 		if err != nil {
 			return 0, err
+		}
+		if at != length {
+			length, seen = at, time.Now()
+		}
+		if seen.Before(last) {
+			last = seen
 		}
 		rest := time.Until(last.Add(quiet))
 		if rest <= 0 {
@@ -166,8 +173,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// lastOutput returns the time of the last output of a process, or of its start if it
-// has printed nothing, and the length of its output.
+// lastOutput returns the time until which the last output of a process may have come, or
+// the time of its start if it has printed nothing, and the length of its output. The log
+// knows the time of the first byte of a run.
 func lastOutput(ctx context.Context, in Processes, p process.Info) (time.Time, int64, error) {
 	info, err := in.Get(ctx, p.Owner, p.ID)
 	if err != nil {
@@ -181,7 +189,7 @@ func lastOutput(ctx context.Context, in Processes, p process.Info) (time.Time, i
 	if err != nil || len(chunk.Runs) == 0 {
 		return time.Now(), at, err
 	}
-	return chunk.Runs[len(chunk.Runs)-1].Time, at, nil
+	return chunk.Runs[len(chunk.Runs)-1].Time.Add(process.MaxRun), at, nil
 }
 
 // waitMore waits until a process has printed something after an offset, and returns it.

@@ -13,6 +13,7 @@ import (
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
+	"github.com/abide-run/abide/internal/tool/bash/screen"
 )
 
 //go:embed read.md
@@ -24,7 +25,9 @@ var readSpec = tool.Spec{
 	Parameters: json.RawMessage(`{"type":"object","properties":{` +
 		`"shellId":{"type":"string","description":"The id of the command."},` +
 		`"delay":{"type":"number","description":"How many seconds to wait for the command to end, up to 600. 0 by default."},` +
-		`"offset":{"type":"integer","description":"Show the output from this byte on, also if it has been shown before. What is unread stays unread."}},` +
+		`"offset":{"type":"integer","description":"Show the output from this byte on, also if it has been shown before. What is unread stays unread."},` +
+		`"rows":{"type":"integer","description":"Change the size of the command's terminal first: the number of rows, up to 200."},` +
+		`"cols":{"type":"integer","description":"The number of columns of the terminal, up to 400."}},` +
 		`"required":["shellId"]}`),
 	Replay: tool.Keyed,
 }
@@ -43,12 +46,18 @@ func (r *reader) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	name := a.Needed(names...)
 	delay, _, _ := a.Seconds("delay", "wait_timeout", "timeout")
 	offset, paging := a.Number("offset")
+	size := readSize(a)
 	if err := a.Err(); err != nil {
 		return finish(ctx, tool.Result{}, err)
 	}
 	t, err := r.task(ctx, call, name)
 	if err != nil {
 		return finish(ctx, tool.Result{}, err)
+	}
+	if size != (screen.Size{}) {
+		if t, err = r.resize(ctx, call, t, size); err != nil {
+			return finish(ctx, tool.Result{}, err)
+		}
 	}
 	if paging {
 		result, err := r.page(ctx, t, offset)
@@ -106,9 +115,19 @@ func (c *Commands) readUnread(ctx context.Context, call tool.Call, t Task) (Resu
 	if err != nil {
 		return Result{}, err
 	}
+	drawn, full, err := c.fullScreen(ctx, t)
+	if err != nil {
+		return Result{}, err
+	}
+	if full && (e.total > 0 || !t.Process.State.Ended()) {
+		e = e.as(drawn)
+	}
 	r := report(t, e)
 	if r.NeedsInput, err = questionOf(ctx, c.Processes, t.Process); err != nil {
 		return r, err
+	}
+	if full && r.NeedsInput != "" {
+		r.NeedsInput = waitingFor(drawn)
 	}
 	if from > 0 {
 		r.Stdout, r.Stderr = "", "" // they would be only a part of the streams

@@ -19,6 +19,7 @@ import (
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
+	"github.com/abide-run/abide/internal/tool/bash/screen"
 	"github.com/abide-run/abide/internal/workspace"
 )
 
@@ -39,7 +40,9 @@ var bashSpec = tool.Spec{
 		`"shellId":{"type":"string","description":"A name for the command, to be used with read_bash, write_bash, stop_bash and wait. One is made up if it is missing."},` +
 		`"cwd":{"type":"string","description":"The directory to run it in. The working directory of the session by default."},` +
 		`"stdin":{"type":"boolean","description":"Keep the command's input open, for write_bash. Otherwise it is empty."},` +
-		`"tty":{"type":"boolean","description":"Give the command a terminal. Its input is open then."}},` +
+		`"tty":{"type":"boolean","description":"Give the command a terminal. Its input is open then."},` +
+		`"rows":{"type":"integer","description":"The number of rows of the terminal, up to 200. 24 by default."},` +
+		`"cols":{"type":"integer","description":"The number of columns of the terminal, up to 400. 80 by default."}},` +
 		`"required":["command","description"]}`),
 	Replay:   tool.Keyed,
 	Detaches: true,
@@ -93,6 +96,7 @@ type request struct {
 	wait        time.Duration
 	stdin       bool
 	tty         bool
+	size        screen.Size // size of the terminal; zero for the usual one
 }
 
 // request parses the arguments of a call, with the names of bash and of exec.
@@ -105,7 +109,7 @@ func (r *runner) request(call tool.Call) (request, error) {
 	async := a.Choice("mode", "sync", "async") == "async"
 	named, name, isNamed := a.Seconds("initial_wait", "timeout")
 	q.background = a.Flag("run_in_background") || async
-	q.stdin, q.tty = a.Flag("stdin"), a.Flag("tty")
+	q.stdin, q.tty, q.size = a.Flag("stdin"), a.Flag("tty"), readSize(a)
 	if strings.ContainsFunc(q.name, unprintable) || len(q.name) > maxTaskName {
 		a.Wrong("shellId", "Expected at most %d letters, digits and signs without spaces", maxTaskName)
 	}
@@ -306,6 +310,11 @@ func (r *runner) run(ctx context.Context, call tool.Call, q request) (Result, er
 	if err := r.name(ctx, call, q.name); err != nil {
 		return Result{}, err
 	}
+	if q.tty && q.size != (screen.Size{}) {
+		if err := r.recordSize(call.Session, call.Key, q.size); err != nil {
+			return Result{}, err
+		}
+	}
 	spec, err := r.process(ctx, call, q)
 	if err != nil {
 		return Result{}, err
@@ -321,7 +330,7 @@ func (r *runner) run(ctx context.Context, call tool.Call, q request) (Result, er
 	if err != nil {
 		return Result{}, err
 	}
-	t := Task{ID: cmp.Or(q.name, string(info.ID)), Process: info}
+	t := Task{ID: cmp.Or(q.name, string(info.ID)), Process: info, note: note{Rows: q.size.Rows, Cols: q.size.Cols}}
 	if q.background {
 		return started(t), nil
 	}
@@ -366,6 +375,9 @@ func (r *runner) process(ctx context.Context, call tool.Call, q request) (proces
 	}
 	if q.tty {
 		spec.TTY = &process.Size{Rows: terminalRows, Cols: terminalCols}
+		if q.size != (screen.Size{}) {
+			spec.TTY = &process.Size{Rows: uint16(q.size.Rows), Cols: uint16(q.size.Cols)}
+		}
 	}
 	return spec, nil
 }
@@ -420,7 +432,10 @@ func (r *runner) ended(ctx context.Context, call tool.Call, q request, t Task) (
 	if err != nil {
 		return Result{}, err
 	}
-	if t.Process.Lingering || q.name != "" { // such a task has a note, which records what was read
+	if e, err = r.asScreen(ctx, t, e); err != nil {
+		return Result{}, err
+	}
+	if t.Process.Lingering || q.name != "" || q.size != (screen.Size{}) { // such a task has a note, which records what was read
 		if err := r.recordShown(call.Session, t, call.Key, 0, e.next); err != nil {
 			return Result{}, err
 		}
@@ -440,6 +455,9 @@ func (r *runner) ended(ctx context.Context, call tool.Call, q request, t Task) (
 func (r *runner) backgrounded(ctx context.Context, call tool.Call, q request, t Task) (Result, error) {
 	e, err := r.excerpt(ctx, t.Process, 0, t.Process.Output.Bytes)
 	if err != nil {
+		return Result{}, err
+	}
+	if e, err = r.asScreen(ctx, t, e); err != nil {
 		return Result{}, err
 	}
 	result := report(t, e)

@@ -34,9 +34,10 @@ type scriptedProcess struct {
 	runs  []process.Run
 	stdin []byte
 	keys  []string
-	until int64 // end of the output that was not kept
-	from  int64 // beginning of the output that was not kept
-	purge bool  // true if no output was kept
+	sizes []process.Size // sizes that the terminal was given
+	until int64          // end of the output that was not kept
+	from  int64          // beginning of the output that was not kept
+	purge bool           // true if no output was kept
 }
 
 func newScripted() *scriptedProcesses { return &scriptedProcesses{changed: make(chan struct{})} }
@@ -252,6 +253,22 @@ func (s *scriptedProcesses) WriteStdin(_ context.Context, owner process.Owner, i
 	return nil
 }
 
+func (s *scriptedProcesses) Resize(_ context.Context, owner process.Owner, id process.ID, size process.Size) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, err := s.findLocked(owner, id)
+	switch {
+	case err != nil:
+		return err
+	case !a.info.TTY:
+		return process.ErrNoTerminal
+	case a.info.State.Ended():
+		return process.ErrEnded
+	}
+	a.sizes = append(a.sizes, size)
+	return nil
+}
+
 func (s *scriptedProcesses) Stop(_ context.Context, owner process.Owner, id process.ID) (process.Info, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -283,4 +300,20 @@ func (s *scriptedProcesses) firstLocked() *scriptedProcess { return s.all[0] }
 
 func (s *scriptedProcesses) Interrupt(ctx context.Context, owner process.Owner, id process.ID) (process.Info, error) {
 	return s.Stop(ctx, owner, id)
+}
+
+// printSlowly prints lines with pauses, in runs that last up to a second as those of a real
+// log do.
+func (a *scriptedProcess) printSlowly(n int, line string) {
+	var begun time.Time
+	for range n {
+		if time.Since(begun) >= process.MaxRun {
+			begun = time.Now()
+		}
+		a.s.mu.Lock()
+		a.printLocked(process.Stdout, line)
+		a.runs[len(a.runs)-1].Time = begun
+		a.s.mu.Unlock()
+		time.Sleep(200 * time.Millisecond) // fake time
+	}
 }

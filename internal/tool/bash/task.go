@@ -69,6 +69,9 @@ func (c *Commands) noticeOf(ctx context.Context, t Task, prompt string) notice {
 		p.data = wholeStart(p.data)
 	}
 	tail, _ := fit(p.data, maxTail, true)
+	if s, full, err := c.fullScreen(ctx, t); full && err == nil {
+		tail = s.String()
+	}
 	return notice{t, prompt, tail}
 }
 

@@ -26,20 +26,14 @@ var writeSpec = tool.Spec{
 	Description: writeText,
 	Parameters: json.RawMessage(`{"type":"object","properties":{` +
 		`"shellId":{"type":"string","description":"The id of the command."},` +
-		`"input":{"type":"string","description":"What the command is to read, with a newline where Enter is to be pressed. {enter}, {tab}, {esc}, {backspace}, {up}, {down}, {left}, {right}, {ctrl-c} and {ctrl-d} are keys."},` +
+		`"input":{"type":"string","description":"What the command is to read, with a newline where Enter is to be pressed. {enter}, {tab}, {esc}, {backspace}, {up}, {down}, {left}, {right}, {ctrl-c} and {ctrl-d} are keys, and so are {page-up}, {page-down} and {ctrl-a} to {ctrl-z}."},` +
+		`"literal":{"type":"boolean","description":"There are no keys in the input: {left} is six characters. A newline is still Enter."},` +
 		`"eof":{"type":"boolean","description":"Nothing more will come: the command reads the end of its input."},` +
 		`"delay":{"type":"number","description":"How many seconds to wait for an answer, up to 600. 2 by default."}},` +
 		`"required":["shellId"]}`),
 	Replay: tool.Keyed,
 	Looks:  true,
 }
-
-// keys replaces the names of keys by the characters that a terminal sends for them.
-var keys = strings.NewReplacer(
-	"{enter}", "\n", "{tab}", "\t", "{esc}", "\x1b", "{backspace}", "\x7f",
-	"{up}", "\x1b[A", "{down}", "\x1b[B", "{right}", "\x1b[C", "{left}", "\x1b[D",
-	"{ctrl-c}", "\x03", "{ctrl-d}", "\x04",
-)
 
 const (
 	maxInput     = 64 << 10               // maximum bytes of one input
@@ -54,17 +48,18 @@ func (w *writer) Spec() tool.Spec { return writeSpec }
 
 // A writeRequest is the parsed arguments of a call of write_bash.
 type writeRequest struct {
-	name  string
-	input string
-	eof   bool
-	delay time.Duration
+	name    string
+	input   string
+	literal bool // the input has no names of keys
+	eof     bool
+	delay   time.Duration
 }
 
 func parseWrite(call tool.Call) (writeRequest, error) {
 	a := argument.Read(call.Arguments)
 	e := writeRequest{name: a.Needed(names...), delay: writeWait}
 	e.input, _ = a.Text("input", "text", "data")
-	e.eof = a.Flag("eof", "close")
+	e.literal, e.eof = a.Flag("literal"), a.Flag("eof", "close")
 	if d, _, ok := a.Seconds("delay"); ok {
 		e.delay = min(max(d, 0), maxWait)
 	}
@@ -115,7 +110,7 @@ func inputRequest(e writeRequest, t Task, in approval.Surroundings, body shellRe
 		ask.More.Reasons = []string{"it is input to the running command " + command}
 		return ask, addBody(ask, body)
 	}
-	ask.ReadCommand(shell.Parse(keys.Replace(e.input)), in)
+	ask.ReadCommand(shell.Parse(e.judged()), in)
 	body.Warning = "The running command may take this input for commands."
 	ask.More.Reasons = []string{"the running command " + command + " may take this input for commands"}
 	return ask, addBody(ask, body)
@@ -159,7 +154,10 @@ func (w *writer) write(ctx context.Context, call tool.Call, e writeRequest) (Res
 	if err != nil {
 		return Result{}, "", err
 	}
-	in := process.Input{Key: call.Key, Data: []byte(keys.Replace(e.input)), Close: e.eof}
+	in := process.Input{Key: call.Key, Data: []byte(e.text()), Close: e.eof}
+	if t.Process.TTY {
+		in.Data = []byte(e.typed(e.hasArrows() && w.applicationKeys(ctx, t)))
+	}
 	err = w.Processes.WriteStdin(ctx, t.Process.Owner, t.Process.ID, in)
 	switch {
 	case errors.Is(err, process.ErrNoStdin):
@@ -204,17 +202,39 @@ func allowedInput(call tool.Call) string {
 	return ""
 }
 
-// waitAnswer waits until a process has printed something and then nothing for a while,
-// or until the delay is over.
+// waitAnswer waits until a process has answered, or until the delay is over. It has
+// answered when it has printed something and then nothing for a while.
 func (w *writer) waitAnswer(ctx context.Context, t Task, delay time.Duration) error {
 	soon, cancel := context.WithTimeout(ctx, delay)
 	defer cancel()
-	_, err := waitMore(soon, w.Processes, t.Process, t.Process.Output.Bytes)
-	if err == nil {
-		_, err = waitQuiet(soon, w.Processes, t.Process, answeredWhen)
+	at := t.Process.Output.Bytes
+	_, err := waitMore(soon, w.Processes, t.Process, at)
+	for done := false; err == nil && !done; {
+		if at, err = waitQuiet(soon, w.Processes, t.Process, answeredWhen); err == nil {
+			done, err = w.answered(soon, t.Process, at)
+		}
 	}
 	if overdue(ctx, soon, err) || errors.Is(err, process.ErrEnded) {
 		return nil
 	}
 	return err
+}
+
+// answered reports whether an output is the whole answer of a process that has printed
+// nothing since. On a terminal a complete line at the end may be only a pause: a program
+// that takes input shows a prompt after its answer, or reads. Then answered waits for
+// more, or for the process to read.
+func (w *writer) answered(ctx context.Context, p process.Info, at int64) (bool, error) {
+	if !p.TTY || at == 0 {
+		return true, nil
+	}
+	last, err := w.part(ctx, p, at-1, at)
+	if err != nil || string(last.data) != "\n" {
+		return true, err
+	}
+	if p, err = w.Processes.Get(ctx, p.Owner, p.ID); err != nil || p.Reading || p.State.Ended() {
+		return true, err
+	}
+	_, err = waitOutput(ctx, w.Processes, p, at, answeredWhen)
+	return false, err
 }
