@@ -18,13 +18,14 @@ type Task struct {
 	Signal      string          `json:"signal,omitempty"`
 	Bytes       int64           `json:"outputBytes"`
 	Omitted     int64           `json:"outputOmitted,omitempty"`
-	Lingering   bool            `json:"lingeringChildren,omitempty"`
+	Lingering   bool            `json:"lingeringChildren,omitempty"` // true while processes run that it has left behind
+	Unkept      bool            `json:"unkept,omitempty"`            // true if its keeper was killed, so that nobody knows all its processes
 }
 
 // TasksParams asks for the commands of a session; of all if it is empty.
 type TasksParams struct {
 	SessionID event.SessionID `json:"sessionId,omitempty"`
-	All       bool            `json:"all,omitempty"`    // true to include commands that have ended
+	All       bool            `json:"all,omitempty"`    // true to include commands that have ended and left nothing behind
 	Agents    bool            `json:"agents,omitempty"` // true to include commands of the agents that the session has started
 }
 

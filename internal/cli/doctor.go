@@ -27,6 +27,7 @@ import (
 	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/seal"
 )
 
@@ -88,6 +89,9 @@ func (a *app) examine(ctx context.Context) []finding {
 	}
 	folder := a.examineFolder(add)
 	examineShell(add)
+	if loaded != nil {
+		examineLimits(loaded.Config.Commands, add)
+	}
 	if loaded != nil && folder {
 		exposed := a.keyMode() // the engine corrects the mode
 		a.examineLog(ctx, add)
@@ -323,6 +327,20 @@ func examineShell(add note) {
 		add("shell", good, "%s", path)
 	} else {
 		add("shell", doubt, "bash is not in PATH: agents cannot run commands")
+	}
+}
+
+// examineLimits says who holds the limit of memory of commands.
+func examineLimits(c config.Commands, add note) {
+	held, err := process.MemoryControl()
+	switch {
+	case errors.Is(err, process.ErrUnsupported): // there are no commands either
+	case err == nil:
+		add("limits", good, "the system holds commands.max_memory, with %s", held)
+	case c.MaxMemory > 0:
+		add("limits", doubt, "commands.max_memory is measured ten times a second, so that a short peak may pass: %v", err)
+	default:
+		add("limits", good, "commands.max_memory would be measured ten times a second: %v", err)
 	}
 }
 

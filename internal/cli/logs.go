@@ -49,13 +49,17 @@ func theTask(ctx context.Context, c *client.Client, name, session string) (api.T
 }
 
 // logs prints the output of a task: all of it if follow is true, and otherwise what
-// there is so far.
+// there was when it began. A command may print faster than anybody reads.
 func (a *app) logs(ctx context.Context, c *client.Client, follow bool, p api.TaskOutputParams) error {
 	p.Wait = follow
+	end := int64(-1)
 	for {
 		r, err := c.TaskOutput(ctx, p)
 		if err != nil {
 			return err
+		}
+		if end < 0 {
+			end = r.Task.Bytes
 		}
 		if r.Omitted > 0 {
 			a.err.printf("abide: %d bytes of output are missing here: they were not kept\n", r.Omitted)
@@ -63,7 +67,7 @@ func (a *app) logs(ctx context.Context, c *client.Client, follow bool, p api.Tas
 		if _, err := a.out.Write(r.Data); err != nil {
 			return err
 		}
-		if r.End || !follow && len(r.Data) == 0 && r.Omitted == 0 {
+		if r.End || !follow && (r.Next >= end || len(r.Data) == 0 && r.Omitted == 0) {
 			return nil
 		}
 		p.Offset, p.Tail = r.Next, 0

@@ -19,7 +19,9 @@ func (a *app) psCommand() *cobra.Command {
 		Use:   "ps [SESSION]",
 		Short: "List the commands that agents run",
 		Long: `List the commands that the agents of all sessions, or of one, are running. Commands
-keep running when abide exits, and are found again when it starts.
+keep running when abide exits, and are found again when it starts. A command that has
+ended is listed with "leftovers" as long as processes run that it has started; "abide
+stop" ends them.
 
 Commands that have ended in another workspace are listed with --all if SESSION is named,
 or while the engine that has used the session runs.`,
@@ -75,15 +77,23 @@ func (a *app) printTasks(list []api.Task, ids []string, all bool) error {
 	return a.print(t)
 }
 
-// ending returns the status of a task, with its exit code or signal.
+// ending returns the status of a task, with its exit code or signal, and whether processes
+// run that it has left behind.
 func ending(t api.Task) string {
+	var more []string
 	switch {
 	case t.Signal != "":
-		return t.Status + " (" + t.Signal + ")"
+		more = append(more, t.Signal)
 	case t.ExitCode != nil && *t.ExitCode != 0:
-		return fmt.Sprintf("%s (%d)", t.Status, *t.ExitCode)
+		more = append(more, fmt.Sprint(*t.ExitCode))
 	}
-	return t.Status
+	if t.Lingering {
+		more = append(more, "leftovers")
+	}
+	if len(more) == 0 {
+		return t.Status
+	}
+	return t.Status + " (" + strings.Join(more, ", ") + ")"
 }
 
 // size formats a number of bytes, as in 1.5 MiB.

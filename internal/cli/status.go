@@ -121,9 +121,10 @@ func (s *status) ask(ctx context.Context, c *client.Client) error {
 	}
 	running := 0
 	for _, t := range tasks.Tasks {
-		if t.Status == api.TaskUnreachable {
+		switch {
+		case t.Status == api.TaskUnreachable:
 			s.Unreachable++
-		} else {
+		case t.Ended == "": // otherwise it has only left something behind
 			running++
 		}
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -152,8 +153,12 @@ func (s *stopping) stopTask(ctx context.Context, name string) error {
 // end ends a command, and says how it ended.
 func (s *stopping) end(ctx context.Context, t api.Task) error {
 	t, err := s.client.StopTask(ctx, api.TaskParams{SessionID: t.SessionID, TaskID: t.TaskID, GiveUp: s.giveUp})
-	if err == nil {
-		s.app.out.printf("%s %s\n", t.TaskID, ending(t))
+	if err != nil {
+		return err
 	}
-	return err
+	s.app.out.printf("%s %s\n", t.TaskID, ending(t))
+	if t.Unkept {
+		return fmt.Errorf("the keeper of %s was killed, so that nobody knows all its processes: those that were found were ended, but one that has left its process group and cleared its environment may still run (look for it with: ps -ef)", t.TaskID)
+	}
+	return nil
 }

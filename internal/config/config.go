@@ -129,8 +129,8 @@ type Permissions struct {
 // Commands sets how agents run commands.
 type Commands struct {
 	Wait        string   `toml:"wait" doc:"Time that a call waits for its command before the command continues in the background, like 10s, unless the call sets it."`
-	TimeLimit   string   `toml:"time_limit" doc:"Maximum run time of a command, like 2h; no limit if empty."`
-	MaxMemory   int64    `toml:"max_memory" doc:"Maximum memory of a command and all its processes, in bytes; no limit if 0."`
+	TimeLimit   string   `toml:"time_limit" doc:"Maximum run time of a command, also in the background, like 2h; no limit if empty."`
+	MaxMemory   int64    `toml:"max_memory" doc:"Maximum memory of a command and all its processes, also in the background, in bytes; no limit if 0."`
 	MaxRunning  int      `toml:"max_running" doc:"Maximum number of commands that a session runs at a time; 64 if 0."`
 	OutputBytes int64    `toml:"output_bytes" doc:"Maximum output of a command that is kept on disk, in bytes; 67108864 if 0. Of longer output, the middle is dropped."`
 	Keep        string   `toml:"keep" doc:"Time that output is kept after the agent was notified of the end of the command, like 168h."`

@@ -180,7 +180,8 @@ func described(id event.SessionID, t bash.Task) api.Task {
 	p := t.Process
 	d := api.Task{
 		SessionID: id, TaskID: t.ID, Command: p.Command, Description: p.Title, Dir: p.Dir, Status: t.Status(), Reason: p.Reason,
-		PID: p.PID, Started: stamp(p.Started), Ended: stamp(p.Ended), Bytes: p.Output.Bytes, Omitted: p.Output.Omitted, Lingering: p.Lingering,
+		PID: p.PID, Started: stamp(p.Started), Ended: stamp(p.Ended), Bytes: p.Output.Bytes, Omitted: p.Output.Omitted,
+		Lingering: p.Lingering && !p.Gone || len(p.Survivors) > 0, Unkept: p.Unkept,
 	}
 	if p.Exit != nil {
 		d.ExitCode, d.Signal = &p.Exit.Code, p.Exit.Signal

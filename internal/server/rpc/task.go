@@ -43,7 +43,7 @@ func (c *conn) tasks(ctx context.Context, p api.TasksParams) (api.TasksResult, e
 		list, err = c.withAgents(ctx, p.SessionID, list)
 	}
 	for _, t := range list {
-		if p.All || t.Ended == "" {
+		if p.All || t.Ended == "" || t.Lingering {
 			r.Tasks = append(r.Tasks, t)
 		}
 	}
