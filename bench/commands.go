@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/abide-run/abide/bench/compare"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/process/sandbox"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/bash"
 	"github.com/abide-run/abide/internal/workspace/local"
@@ -24,7 +26,7 @@ import (
 
 // measureCommands runs the measurements of commands.
 func measureCommands(at place, only, abide string, pairs int) error {
-	return errors.Join(measureStarts(at, only, pairs), measureManyCommands(at, only), measureBigOutputs(at, only, abide, pairs))
+	return errors.Join(measureStarts(at, only, pairs), measureSandbox(at, only, pairs), measureManyCommands(at, only), measureBigOutputs(at, only, abide, pairs))
 }
 
 // shell returns the shell that all contenders use: the same as the daemon.
@@ -60,11 +62,14 @@ type starter struct {
 	manager *process.Manager // nil until it is opened
 	last    process.ID
 	n       int
+	sandbox *sandbox.Sandbox // nil if its commands are not confined
+	dirOf   string           // folder of its commands; "/" if empty
+	shell   string           // shell of its commands; that of the manager if empty
 }
 
 func (s *starter) open() {
 	if s.manager == nil {
-		s.manager = got(process.Open(s.dir, process.Options{}))
+		s.manager = got(process.Open(s.dir, process.Options{Sandbox: s.sandbox, Shell: s.shell}))
 	}
 }
 
@@ -77,7 +82,7 @@ func (s *starter) close() {
 
 func (s *starter) start(command string) process.Info {
 	s.n++
-	info, _, err := s.manager.Start(context.Background(), process.Spec{Key: fmt.Sprint(time.Now(), s.n), Owner: owner, Command: command, Dir: "/"})
+	info, _, err := s.manager.Start(context.Background(), process.Spec{Key: fmt.Sprint(time.Now(), s.n), Owner: owner, Command: command, Dir: cmp.Or(s.dirOf, "/")})
 	must(err)
 	s.last = info.ID
 	return info
@@ -127,6 +132,38 @@ func measureStarts(at place, only string, pairs int) (err error) {
 	if strings.Contains(keeperRow, only) {
 		weighKeeper(at)
 	}
+	return nil
+}
+
+const sandboxRow = "command: bash -c true in the sandbox"
+
+// measureSandbox compares a confined command that does nothing with one that is not
+// confined.
+func measureSandbox(at place, only string, pairs int) (err error) {
+	defer stopping(&err)
+	if !strings.Contains(sandboxRow, only) {
+		return nil
+	}
+	if sandbox.Kernel() == 0 {
+		fmt.Println(sandboxRow + ": not measured, because this kernel has no Landlock")
+		return nil
+	}
+	work := filepath.Join(at.dir, "work")
+	must(os.MkdirAll(work, 0o700))
+	home, _ := os.UserHomeDir()
+	confined := sandbox.Open(sandbox.Options{Hidden: []string{filepath.Join(home, ".local/share/abide")}, Cache: filepath.Join(at.dir, "caches"), Home: home})
+	defer confined.Close()
+	ours := &starter{dir: filepath.Join(at.dir, "confined"), sandbox: confined, dirOf: work, shell: shell()}
+	free := &starter{dir: filepath.Join(at.dir, "free"), dirOf: work, shell: shell()}
+	run := func(s *starter) compare.Side {
+		return compare.Side{Before: s.open, Block: func() int { s.start("true"); s.end(); return 1 }}
+	}
+	r := compare.Alternate(max(pairs, 100), run(ours), run(free))
+	ours.close()
+	free.close()
+	t := compare.NewTable(os.Stdout, "command", "confined µs", "free µs", "ratio (1.2)")
+	t.Row(sandboxRow, r.A.Wall(), r.B.Wall(), r.Wall())
+	t.Print()
 	return nil
 }
 

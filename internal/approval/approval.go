@@ -53,6 +53,9 @@ type Request struct {
 	// Protected says why a person has to be asked, whatever rules and grants allow: the
 	// call writes a protected file. It is empty for other calls.
 	Protected string
+	// Unconfined is true for a command that is to run without the sandbox that commands have.
+	// A person is asked, whatever rules and grants allow.
+	Unconfined bool
 	// Plain is a command line in the closed language of package shell; nil if it is not in
 	// it. ReadCommand sets it and the following fields.
 	Plain *shell.Plain
@@ -126,6 +129,8 @@ func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Req
 		return Decision{Verdict: Ask, By: ByScope, Reason: "it may use " + place.place + ", which the scope of the session denies: " + r.whyUncertain(), Again: true}
 	case r.Protected != "":
 		return Decision{Verdict: Ask, Reason: "it writes a protected file: " + r.Protected, Again: true}
+	case r.Unconfined:
+		return Decision{Verdict: Ask, Reason: "it is to run without the sandbox", Again: true}
 	case set == All:
 		return Decision{Verdict: Grant, By: BySet}
 	}

@@ -38,8 +38,8 @@ func (d Decision) SessionGrants(r *Request) []event.Grant {
 func (r *Request) Offers() []event.Offer {
 	offers := []event.Offer{{ID: event.OfferOnce, Label: "this call only"}}
 	switch {
-	case r.Protected != "":
-		return offers // a yes covers this change, and no other
+	case r.Protected != "", r.Unconfined:
+		return offers // a yes covers this change or this run, and no other
 	case r.Kind == Shell && r.Plain != nil:
 		return append(offers, r.commandOffers()...)
 	case r.Kind == Read, r.Kind == Write:

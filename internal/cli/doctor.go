@@ -91,6 +91,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	examineShell(add)
 	if loaded != nil {
 		examineLimits(loaded.Config.Commands, add)
+		examineSandbox(loaded.Config.Commands, add)
 	}
 	if loaded != nil && folder {
 		exposed := a.keyMode() // the engine corrects the mode

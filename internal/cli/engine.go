@@ -16,6 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/daemon"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/process/sandbox"
 	"github.com/abide-run/abide/internal/project/instructions"
 )
 
@@ -66,11 +67,24 @@ func (a *app) config(dir string) (daemon.Config, error) {
 
 // commands converts the settings of commands. config.Load has checked the durations.
 func commands(c config.Commands) daemon.Commands {
-	r := daemon.Commands{MaxRunning: c.MaxRunning, MaxMemory: c.MaxMemory, Quota: c.OutputBytes}
+	r := daemon.Commands{
+		MaxRunning: c.MaxRunning, MaxMemory: c.MaxMemory, Quota: c.OutputBytes,
+		Sandbox: sandbox.Mode(c.Sandbox), Writable: c.Writable, Offline: c.Network == "off", Cache: cacheFolder(),
+	}
 	r.Wait, _ = time.ParseDuration(c.Wait)
 	r.TimeLimit, _ = time.ParseDuration(c.TimeLimit)
 	r.Keep, _ = time.ParseDuration(c.Keep)
 	return r
+}
+
+// cacheFolder returns the folder for the caches of confined commands; empty if there is no
+// home directory.
+func cacheFolder() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "abide", "commands")
 }
 
 // defaults returns the defaults of the sessions of this process.

@@ -135,6 +135,9 @@ type Commands struct {
 	OutputBytes int64    `toml:"output_bytes" doc:"Maximum output of a command that is kept on disk, in bytes; 67108864 if 0. Of longer output, the middle is dropped."`
 	Keep        string   `toml:"keep" doc:"Time that output is kept after the agent was notified of the end of the command, like 168h."`
 	PassEnv     []string `toml:"pass_env" doc:"Environment variables that commands get although they hold API keys of models."`
+	Sandbox     string   `toml:"sandbox" doc:"Whether the kernel confines commands: auto as far as it can, require if commands are not to run where it cannot, off not at all; auto if empty." enum:"auto,require,off"`
+	Writable    []string `toml:"writable" doc:"Files and directories, beside the working directory, that confined commands may change."`
+	Network     string   `toml:"network" doc:"off gives confined commands a network of their own, in which there is nobody else; on if empty." enum:"on,off"`
 }
 
 // Instructions are files that are read into the system prompt.

@@ -206,6 +206,14 @@ func (l Layer) anchor(values map[string]any) {
 		anchorKey(pod, "pwd", dir)
 	}
 	anchorPlaces(values, dir)
+	commands, _ := values["commands"].(map[string]any)
+	if list, ok := commands["writable"].([]any); ok {
+		for i := range list {
+			entry := map[string]any{"path": list[i]}
+			anchorKey(entry, "path", dir)
+			list[i] = entry["path"]
+		}
+	}
 	scope, _ := values["scope"].(map[string]any)
 	for _, kind := range []string{"allow", "deny"} {
 		rules, _ := scope[kind].([]any)
@@ -286,9 +294,14 @@ func narrowing(key string) bool {
 }
 
 // userOnly reports whether no project may set a key: what is kept of all sessions, where the
-// key of their secrets is, and to whom a token is sent, is not for one project to decide.
+// key of their secrets is, to whom a token is sent, and how the commands of all sessions are
+// confined, is not for one project to decide.
 func userOnly(key string) bool {
-	return key == "store.key_file" || strings.HasPrefix(key, "retention.") || strings.HasPrefix(key, "workspaces.") || key == "workspace.patience"
+	switch key {
+	case "commands.sandbox", "commands.writable", "commands.network", "store.key_file", "workspace.patience":
+		return true
+	}
+	return strings.HasPrefix(key, "retention.") || strings.HasPrefix(key, "workspaces.")
 }
 
 // narrow removes the keys that a project may not set, and returns them.

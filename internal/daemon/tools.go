@@ -21,6 +21,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/process/sandbox"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/bash"
@@ -41,6 +42,9 @@ type toolbox struct {
 	workspaces *sessionWorkspaces
 	scopes     scopes
 	processes  *process.Manager // processes on this machine; nil if the system does not support durable commands
+	sandbox    *sandbox.Sandbox // sandbox of the commands on this machine
+	pinning    sync.Mutex       // held to read and write the working directories of a session
+	pinned     sync.Map         // working directories of sessions that were compared with the recorded ones
 	commands   *bash.Commands
 	later      sync.WaitGroup // counts what is done in other workspaces while nobody waits for it
 	protected  protect.List
@@ -62,10 +66,15 @@ type Commands struct {
 	MaxRunning int           // maximum number of commands of a session at a time
 	Quota      int64         // maximum number of bytes of output that are kept
 	Keep       time.Duration // time that output is kept after the model was notified; a week if zero
+
+	Sandbox  sandbox.Mode // whether commands are confined
+	Writable []string     // further paths that confined commands may change
+	Offline  bool         // true if confined commands have no network
+	Cache    string       // folder for the caches of confined commands; none if empty
 }
 
 // openTools opens the tools, and finds the commands that are still running.
-func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, atStep func(string), log *slog.Logger) (*toolbox, error) {
+func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, notice, atStep func(string), log *slog.Logger) (*toolbox, error) {
 	protected := protect.ForUser(f.Dir())
 	t := &toolbox{folder: f, protected: protected, log: log}
 	at := newSessionWorkspaces(places, func(id event.SessionID) (ownFolder, error) {
@@ -85,8 +94,9 @@ func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, atStep
 	keep := cmp.Or(c.Keep, 7*24*time.Hour)
 	t.retention = process.Retention{Output: keep, Record: max(keep, 30*24*time.Hour)}
 	var err error
+	t.sandbox = t.openSandbox(c, notice)
 	t.processes, err = process.Open(f.Processes(), process.Options{
-		Log: log, Shell: process.Shell(), MaxRunning: c.MaxRunning, Quota: c.Quota,
+		Log: log, Sandbox: t.sandbox, Shell: process.Shell(), MaxRunning: c.MaxRunning, Quota: c.Quota,
 		Limits: process.Limits{Time: c.TimeLimit, Memory: c.MaxMemory}, AtStep: atStep,
 	})
 	if errors.Is(err, process.ErrUnsupported) {
@@ -106,6 +116,9 @@ func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, atStep
 		Elsewhere: at.elsewhere,
 		Protected: protected.Protected,
 		Notes:     t.makeFolder,
+		Place:     t.place,
+		Confined:  t.sandbox.Confines(),
+		Offline:   c.Offline,
 	})
 	return t, nil
 }
@@ -180,6 +193,7 @@ func (t *toolbox) close() error {
 	if t.processes == nil {
 		return err
 	}
+	defer t.sandbox.Close() // after the last start
 	return errors.Join(err, t.processes.Close())
 }
 

@@ -42,6 +42,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if text := os.Getenv(escapeVariable); text != "" {
+		os.Exit(runEscape(text))
+	}
 	goleak.VerifyTestMain(m)
 }
 

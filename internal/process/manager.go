@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/abide-run/abide/internal/process/sandbox"
 )
 
 // Options are the settings of a Manager. The zero value works.
@@ -26,6 +28,10 @@ type Options struct {
 	Grace    time.Duration // time between TERM and KILL; 5s if zero
 	Patience time.Duration // time between INT and TERM, and between TERM and KILL, for a command that is interrupted; 2s if zero
 	Quiet    time.Duration // time without output after which a command with a terminal is checked for waiting for input; 1s if zero
+
+	// Sandbox confines the commands; they are not confined if nil. The manager does not
+	// close it.
+	Sandbox *sandbox.Sandbox
 
 	MaxRunning int   // maximum number of processes of one owner that are not gone; 64 if zero
 	MaxDisk    int64 // maximum bytes of output of one owner; 4 GiB if zero

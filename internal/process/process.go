@@ -26,6 +26,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/abide-run/abide/internal/process/sandbox"
 )
 
 // An ID names a process and is never given to another one. It is made from owner
@@ -41,8 +43,8 @@ type Spec struct {
 	// Key makes the start idempotent, together with Owner. A second start with the
 	// same key and the same Command, Args, Dir, Class, Stdin and kind of terminal
 	// is the same process; if one of these differs, the start fails with
-	// ErrConflict. Env, Title, Limits and sizes may differ: those of the first
-	// start are used.
+	// ErrConflict. Env, Title, Limits, sizes and how it is confined may differ: those
+	// of the first start are used.
 	Key   string
 	Owner Owner
 
@@ -51,6 +53,14 @@ type Spec struct {
 	Dir     string   // absolute working directory
 	Env     []string // the whole environment, "NAME=value"; Options.Env if nil. It is never written to disk
 	Title   string   // name that people see
+
+	// Root is the folder that a confined command may change, as an absolute path without
+	// links; Dir if empty. Writable are further folders of that kind. Profile says how the
+	// command is confined: as the options of the manager say, or sealed.
+	Root     string
+	Writable []string
+	Profile  sandbox.Profile
+	Free     bool // true if the command is not confined: a person has allowed that
 
 	Class  Class
 	TTY    *Size // size of the terminal that the command gets instead of pipes; nil for pipes
@@ -110,6 +120,7 @@ type Info struct {
 	Class   Class
 	TTY     bool
 	Stdin   bool
+	Profile sandbox.Profile // how the command is confined; empty if it is not
 
 	State   State
 	Reason  string // reason why the process failed to start, was killed or is lost; for people

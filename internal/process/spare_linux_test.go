@@ -10,6 +10,7 @@ import (
 
 	"github.com/abide-run/abide/internal/process/keeper"
 	"github.com/abide-run/abide/internal/process/record"
+	"github.com/abide-run/abide/internal/process/sandbox"
 )
 
 // spareOf returns the spare keeper of a manager after a start.
@@ -228,7 +229,7 @@ func TestAKeeperThatComesTooLateRunsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sendFiles(k.conn, m.opts.launch(p.start, s).Line(), r.dir, r.state); err != nil {
+	if err := sendFiles(k.conn, m.opts.launch(p.start, s, sandbox.Confinement{Env: s.Env}).Line(), r.dir, r.state); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(p.path(keeper.SpecFile)); err != nil { // the first step of discard

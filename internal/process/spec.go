@@ -13,6 +13,7 @@ import (
 	"github.com/abide-run/abide/internal/process/keeper"
 	"github.com/abide-run/abide/internal/process/output"
 	"github.com/abide-run/abide/internal/process/record"
+	"github.com/abide-run/abide/internal/process/sandbox"
 )
 
 const (
@@ -102,6 +103,16 @@ func checkDirAndEnv(o *Options, s *Spec) error {
 	if s.TTY != nil {
 		s.TTY = &Size{Rows: cmp.Or(s.TTY.Rows, 24), Cols: cmp.Or(s.TTY.Cols, 80)}
 	}
+	return checkProfile(s)
+}
+
+func checkProfile(s *Spec) error {
+	switch {
+	case s.Profile != sandbox.None && s.Profile != sandbox.Workspace && s.Profile != sandbox.Sealed:
+		return invalid("profile", "%q is neither %q nor %q", s.Profile, sandbox.Workspace, sandbox.Sealed)
+	case s.Root != "" && !filepath.IsAbs(s.Root):
+		return invalid("root", "%s is not an absolute path", s.Root)
+	}
 	return nil
 }
 
@@ -131,7 +142,7 @@ func sameCommand(a, b Spec) bool {
 // A startInfo is the spec of a process with the circumstances of its start, as both
 // are on disk.
 type startInfo struct {
-	spec   Spec // without the environment, which may hold secrets
+	spec   Spec // without the environment, which may hold secrets; with the profile that is applied
 	time   time.Time
 	boot   string // boot of the machine at the start: what was not synced before a reboot may be lost
 	marker string // value of the environment variable that marks the processes of this command
@@ -142,6 +153,9 @@ func (i startInfo) record() record.Record {
 	r := record.New("spec").With("key", s.Key).With("owner", string(s.Owner)).With("command", s.Command).
 		WithAll("arg", s.Args).With("dir", s.Dir).With("title", s.Title).With("class", string(s.Class)).
 		WithFlag("stdin", s.Stdin).WithFlag("tty", s.TTY != nil).WithInt("quota", s.Quota)
+	if s.Profile != sandbox.None {
+		r = r.With("profile", string(s.Profile))
+	}
 	return r.WithInt("time", i.time.UnixNano()).With("boot", i.boot).With("marker", i.marker)
 }
 
@@ -150,6 +164,7 @@ func parseStartInfo(r record.Record) (startInfo, error) {
 		spec: Spec{
 			Key: r.Get("key"), Owner: Owner(r.Get("owner")), Command: r.Get("command"), Args: r.All("arg"), Dir: r.Get("dir"),
 			Title: r.Get("title"), Class: Class(r.Get("class")), Stdin: r.Flag("stdin"), Quota: r.Int("quota"),
+			Profile: sandbox.Profile(r.Get("profile")),
 		},
 		time: time.Unix(0, r.Int("time")), boot: r.Get("boot"), marker: r.Get("marker"),
 	}
@@ -163,8 +178,8 @@ func parseStartInfo(r record.Record) (startInfo, error) {
 }
 
 // launch returns the launch record of a keeper: the spec, and what is not on disk.
-func (o *Options) launch(b startInfo, s Spec) record.Record {
-	env := slices.DeleteFunc(slices.Clone(s.Env), func(v string) bool {
+func (o *Options) launch(b startInfo, s Spec, c sandbox.Confinement) record.Record {
+	env := slices.DeleteFunc(slices.Clone(c.Env), func(v string) bool {
 		return strings.HasPrefix(v, "PWD=") || strings.HasPrefix(v, keeper.Marker+"=")
 	})
 	env = append(env, "PWD="+s.Dir, keeper.Marker+"="+b.marker)
@@ -174,6 +189,12 @@ func (o *Options) launch(b startInfo, s Spec) record.Record {
 		WithInt("limit_memory", s.Limits.Memory).WithInt("limit_processes", int64(s.Limits.Processes))
 	if s.TTY != nil {
 		r = r.WithFlag("tty", true).WithInt("quiet", int64(o.Quiet)).WithInt("rows", int64(s.TTY.Rows)).WithInt("cols", int64(s.TTY.Cols))
+	}
+	if c.Profile != sandbox.None {
+		r = r.WithFlag("confined", true).WithFlag("landlock", c.Rules != nil).WithFlag("offline", c.Offline)
+	}
+	if c.Profile == sandbox.Sealed {
+		r = r.WithFlag("sealed", true).With("root", c.Root).WithAll("empty", c.Empty).WithAll("hidden", c.Hidden)
 	}
 	if o.fault != "" {
 		r = r.With("fault", o.fault)

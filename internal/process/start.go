@@ -4,10 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/abide-run/abide/internal/process/keeper"
 	"github.com/abide-run/abide/internal/process/record"
+	"github.com/abide-run/abide/internal/process/sandbox"
 )
 
 // Start runs a command, or finds the one that was started with the same key;
@@ -19,12 +22,19 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (info Info, attached boo
 	if spec, err = m.opts.complete(spec); err != nil {
 		return Info{}, false, err
 	}
+	var how sandbox.Confinement
+	if !m.has(spec) {
+		if how, err = m.confine(&spec); err != nil {
+			return Info{}, false, fmt.Errorf("start: %w", err)
+		}
+		defer how.Close()
+	}
 	p, attached, err := m.register(spec)
 	if err != nil {
 		return Info{}, false, err
 	}
 	if !attached {
-		if err := p.begin(ctx, spec); err != nil {
+		if err := p.begin(ctx, spec, how); err != nil {
 			return Info{}, false, fmt.Errorf("start: %w", err)
 		}
 		time.AfterFunc(shortCommand, func() {
@@ -43,6 +53,32 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (info Info, attached boo
 		err = &StartError{p.id, info.Reason}
 	}
 	return info, attached, err
+}
+
+// has reports whether the process of a spec was started before.
+func (m *Manager) has(spec Spec) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.procs[idOf(spec.Owner, spec.Key)] != nil
+}
+
+// confine returns how a command is confined, and sets its profile.
+func (m *Manager) confine(spec *Spec) (sandbox.Confinement, error) {
+	how := sandbox.Confinement{Env: spec.Env}
+	if spec.Free || m.opts.Sandbox == nil && spec.Profile != sandbox.Sealed {
+		spec.Profile = sandbox.None
+		return how, nil
+	}
+	root := spec.Root
+	if root == "" {
+		root = spec.Dir
+		if real, err := filepath.EvalSymlinks(root); err == nil { // otherwise the keeper says what is wrong with it
+			root = real
+		}
+	}
+	how, err := m.opts.Sandbox.Confine(sandbox.Request{Root: root, Env: spec.Env, Writable: spec.Writable, Sealed: spec.Profile == sandbox.Sealed})
+	spec.Profile = how.Profile
+	return how, err
 }
 
 // register finds the process of a key, or registers a new one. The caller that
@@ -72,7 +108,7 @@ func (m *Manager) register(spec Spec) (p *proc, attached bool, err error) {
 
 // begin sends the launch to a keeper. Until the keeper gets the Go record it runs
 // nothing, so an error before that leaves nothing behind.
-func (p *proc) begin(ctx context.Context, spec Spec) (err error) {
+func (p *proc) begin(ctx context.Context, spec Spec, how sandbox.Confinement) (err error) {
 	defer p.m.work.Done()
 	k, err := p.m.takeKeeper()
 	if err != nil {
@@ -92,7 +128,11 @@ func (p *proc) begin(ctx context.Context, spec Spec) (err error) {
 		}
 	}()
 	p.m.failHere("unsynced")
-	err = sendFiles(k.conn, p.m.opts.launch(p.start, spec).Line(), d.dir, d.state)
+	files := []*os.File{d.dir, d.state}
+	if how.Rules != nil {
+		files = append(files, how.Rules)
+	}
+	err = sendFiles(k.conn, p.m.opts.launch(p.start, spec, how).Line(), files...)
 	if err == nil {
 		err = d.sync(p.m.folder) // the keeper gets ready meanwhile
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/abide-run/abide/internal/process/identity"
 	"github.com/abide-run/abide/internal/process/output"
+	"github.com/abide-run/abide/internal/process/sandbox/confine"
 	"github.com/abide-run/abide/internal/process/sys"
 )
 
@@ -123,6 +124,9 @@ func lookUpEnv(env []string, name string) string {
 
 // explainStart returns an error that says why a program was not executed.
 func explainStart(program string, err error) error {
+	if _, ok := err.(errUnconfined); ok {
+		return err
+	}
 	switch err {
 	case syscall.ENOENT:
 		return errors.New("the program " + program + ", or the interpreter that it names, does not exist")
@@ -237,21 +241,41 @@ func closeAll(fds []uintptr) {
 	}
 }
 
-// fork executes a program with a lower priority than the keeper's. On Linux the
-// priority belongs to a thread, is inherited, and cannot be raised again. So fork
-// lowers that of a new thread, which then ends.
+// fork executes a program with a lower priority than the keeper's, and confined if the
+// launch says so. On Linux both belong to a thread, are inherited, and cannot be taken
+// back. So fork changes a new thread, which then ends.
 func (k *keeper) fork(program string, args []string, attr *syscall.ProcAttr) (pid int, err error) {
-	nice := int(k.launch.Int("nice"))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		if now, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0); err == nil {
-			syscall.Setpriority(syscall.PRIO_PROCESS, 0, min(20-now+nice, 19))
+			syscall.Setpriority(syscall.PRIO_PROCESS, 0, min(20-now+int(k.launch.Int("nice")), 19))
 		}
-		defer k.enterGroup(attr.Sys)()
+		if k.launch.Flag("offline") {
+			pid, err = k.forkStage(program, args, attr)
+			return
+		}
+		defer k.enterGroup(attr.Sys)() // a confined thread could not
+		if k.launch.Flag("confined") {
+			if err = confine.Apply(confine.Rules{Landlock: k.landlock}); err != nil {
+				err = errUnconfined{err}
+				return
+			}
+		}
 		pid, err = syscall.ForkExec(program, args, attr)
 	}()
 	<-done
+	if k.landlock >= 0 {
+		syscall.Close(k.landlock)
+		k.landlock = -1
+	}
 	return pid, err
+}
+
+// errUnconfined means that a command was not started because it could not be confined.
+type errUnconfined struct{ reason error }
+
+func (e errUnconfined) Error() string {
+	return "the sandbox cannot hold this command: " + e.reason.Error()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/abide-run/abide/internal/process/identity"
 	"github.com/abide-run/abide/internal/process/output"
 	"github.com/abide-run/abide/internal/process/record"
+	"github.com/abide-run/abide/internal/process/sandbox/confine"
 	"github.com/abide-run/abide/internal/process/sys"
 )
 
@@ -20,6 +21,10 @@ func init() {
 		runtime.LockOSThread()
 		syscall.Exit(run())
 	}
+	if len(os.Args) > 0 && os.Args[0] == confine.StageName {
+		runtime.LockOSThread()
+		syscall.Exit(confine.RunStage())
+	}
 }
 
 // A keeper is the state of a keeper process for one command.
@@ -27,6 +32,7 @@ type keeper struct {
 	*common
 	launch     record.Record
 	dir        int    // descriptor of the process's folder
+	landlock   int    // descriptor of the rules of the command until it is started; -1 if there are none
 	restoreOOM func() // restores the OOM score of the keeper after the command was started
 	log        *output.Writer
 
@@ -64,7 +70,7 @@ func run() int {
 	c, setupErr := setUp()
 	first := newConn(launchFD)
 	for {
-		k := &keeper{common: c, pidfd: -1, outputs: [2]source{{fd: -1}, {fd: -1}}}
+		k := &keeper{common: c, pidfd: -1, landlock: -1, outputs: [2]source{{fd: -1}, {fd: -1}}}
 		k.stdin, k.terminal, k.slave, k.listener = -1, -1, -1, -1
 		k.sent, k.written = map[syscall.Signal]bool{}, map[uint64]bool{}
 		if code, again := k.runCommand(first, setupErr); !again {
@@ -167,13 +173,20 @@ func setUp() (*common, error) {
 	return c, err
 }
 
-// takeFiles stores the descriptors of the folder and the journal that came with the
-// launch.
+// takeFiles stores the descriptors of the folder, the journal and the rules of the command
+// that came with the launch.
 func (k *keeper) takeFiles(files []int) error {
-	if len(files) != 2 {
-		return errors.New("it came with " + strconv.Itoa(len(files)) + " files, not with folder and journal")
+	want := 2
+	if k.launch.Flag("landlock") {
+		want = 3
+	}
+	if len(files) != want {
+		return errors.New("it came with " + strconv.Itoa(len(files)) + " files, not with " + strconv.Itoa(want) + ": folder, journal and the rules of the command")
 	}
 	k.dir = files[0]
+	if want == 3 {
+		k.landlock = files[2]
+	}
 	defer syscall.Close(files[1])
 	return syscall.Dup3(files[1], stateFD, 0)
 }

@@ -73,8 +73,20 @@ type Options struct {
 	Elsewhere func(ctx context.Context, call tool.Call) (workspace.Scoped, error)
 	// Protected reports whether a path may not be changed unasked, and why.
 	Protected func(path string) (reason string, ok bool)
+	// Place returns what a confined command of a call may change; nil if that is the folder
+	// that the command runs in.
+	Place func(ctx context.Context, call tool.Call) (Place, error)
+	// Confined is true if commands run in a sandbox: then the model can ask for a run
+	// without it. Offline is true if they have no network there.
+	Confined, Offline bool
 	// Wait is how long a call without a timeout waits for its command; 10s if zero.
 	Wait time.Duration
+}
+
+// A Place is what a confined command may change.
+type Place struct {
+	Root     string   // working directory of the session, without links; the folder that the command runs in if empty
+	Writable []string // further folders
 }
 
 // Commands are the commands of all sessions. They are safe for concurrent use.
@@ -95,7 +107,10 @@ func New(o Options) *Commands {
 // Tools returns the tools: bash, read_bash, write_bash, stop_bash, list_bash,
 // wait and exec. A session gets exec only if it asks for it by name.
 func (c *Commands) Tools() []tool.Tool {
-	return []tool.Tool{&runner{c, bashSpec, asText}, &reader{c}, &writer{c}, &stopper{c}, &lister{c}, &waiter{c}, &runner{c, execSpec, asJSON}}
+	return []tool.Tool{
+		&runner{c, c.withSandbox(bashSpec), asText}, &reader{c}, &writer{c}, &stopper{c}, &lister{c}, &waiter{c},
+		&runner{c, c.withSandbox(execSpec), asJSON},
+	}
 }
 
 // A Task is a command that was started.

@@ -97,6 +97,7 @@ type request struct {
 	stdin       bool
 	tty         bool
 	size        screen.Size // size of the terminal; zero for the usual one
+	free        bool        // true if it is to run without the sandbox
 }
 
 // request parses the arguments of a call, with the names of bash and of exec.
@@ -110,6 +111,7 @@ func (r *runner) request(call tool.Call) (request, error) {
 	named, name, isNamed := a.Seconds("initial_wait", "timeout")
 	q.background = a.Flag("run_in_background") || async
 	q.stdin, q.tty, q.size = a.Flag("stdin"), a.Flag("tty"), readSize(a)
+	q.free = a.Flag("unsandboxed") && r.Confined
 	if strings.ContainsFunc(q.name, unprintable) || len(q.name) > maxTaskName {
 		a.Wrong("shellId", "Expected at most %d letters, digits and signs without spaces", maxTaskName)
 	}
@@ -229,7 +231,7 @@ func (r *runner) surroundings(ctx context.Context, call tool.Call, q request) (i
 // permission returns the request for permission to run a command.
 func permission(call tool.Call, q request, in approval.Surroundings) (*approval.Request, error) {
 	report := q.script.Report(in.Trusted)
-	ask := &approval.Request{Kind: approval.Shell}
+	ask := &approval.Request{Kind: approval.Shell, Unconfined: q.free}
 	ask.ReadCommand(q.script, in)
 	body := shellRequest{
 		Kind: approval.Shell, ToolCallID: call.ID, Text: q.text, Intention: q.description,
@@ -252,9 +254,12 @@ func permission(call tool.Call, q request, in approval.Surroundings) (*approval.
 		body.Identifiers = append(body.Identifiers, c.Identifier)
 	}
 	plain, err := q.script.Plain()
-	body.CanOffer = err == nil
+	body.CanOffer = err == nil && !q.free
 	if err != nil {
 		body.Warning = "What this command runs is not fully known in advance: it has " + err.Error() + "."
+	}
+	if q.free {
+		body.Warning = strings.TrimSpace("This command is to run without the sandbox: it can do everything that you can. " + body.Warning)
 	}
 	ask.More = event.PermissionMore{Dir: q.dir, Terminal: q.tty, Input: ask.Input, Commands: readingOf(plain)}
 	return ask, addBody(ask, body)
@@ -368,7 +373,14 @@ func (r *runner) process(ctx context.Context, call tool.Call, q request) (proces
 	}
 	spec := process.Spec{
 		Key: call.Key, Owner: r.Owner(call.Session), Command: command, Dir: q.dir,
-		Env: env, Title: q.description, Class: process.OneShot, Stdin: q.stdin || q.tty,
+		Env: env, Title: q.description, Class: process.OneShot, Stdin: q.stdin || q.tty, Free: q.free,
+	}
+	if r.Place != nil {
+		place, err := r.Place(ctx, call)
+		if err != nil {
+			return process.Spec{}, err
+		}
+		spec.Root, spec.Writable = place.Root, place.Writable
 	}
 	if q.background {
 		spec.Class = process.Service
@@ -443,6 +455,9 @@ func (r *runner) ended(ctx context.Context, call tool.Call, q request, t Task) (
 	result := report(t, e)
 	if command, better := q.script.FileTool(); better != "" && result.Note == "" {
 		result.Note = fmt.Sprintf("The %s tool does what %s does here, needs no command and shows where a file goes on. Use it next time.", better, command)
+	}
+	if reason := r.refusal(t.Process, e.text); reason != "" {
+		result.Note = strings.TrimSpace(result.Note + " " + reason)
 	}
 	if e.omitted > 0 {
 		result.Message = fmt.Sprintf("%d bytes of output are not shown. read_bash with shellId %q and an offset reads them.", e.omitted, t.ID)

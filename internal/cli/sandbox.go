@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"cmp"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/abide-run/abide/internal/config"
+	"github.com/abide-run/abide/internal/process/sandbox"
+)
+
+// examineSandbox reports what the kernel holds of the commands of agents.
+func examineSandbox(c config.Commands, add note) {
+	abi, mode := sandbox.Kernel(), sandbox.Mode(cmp.Or(c.Sandbox, string(sandbox.Auto)))
+	switch {
+	case mode == sandbox.Off:
+		add("sandbox", doubt, "commands.sandbox is off: an allowed command can do everything that you can")
+		return
+	case mode == sandbox.Require && abi < sandbox.MinABI:
+		add("sandbox", bad, "no command is started: commands.sandbox is require, and that needs Landlock %d (Linux 6.2), where this kernel has %s", sandbox.MinABI, version(abi))
+		return
+	case abi == 0:
+		add("sandbox", doubt, "this kernel has no Landlock, or it is switched off: an allowed command can do everything that you can")
+		return
+	}
+	var missing []string
+	for _, f := range sandbox.Report(abi, sandbox.Filters()) {
+		if !f.Held {
+			missing = append(missing, f.What+" ("+f.Why+")")
+		}
+	}
+	if len(missing) > 0 {
+		add("sandbox", doubt, "commands are confined by Landlock %s; not held is that %s", version(abi), strings.Join(missing, "; that "))
+	} else {
+		add("sandbox", good, "commands are confined by Landlock %s: they write in the working directory, its repository, temporary folders and their own caches", version(abi))
+	}
+	for _, path := range c.Writable {
+		if _, err := os.Stat(path); err != nil {
+			add("sandbox", doubt, "commands.writable names %s, which is not there: it counts as soon as it is", path)
+		}
+	}
+}
+
+func version(abi int) string {
+	if abi == 0 {
+		return "none"
+	}
+	return strconv.Itoa(abi)
+}

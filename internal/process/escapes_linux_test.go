@@ -1,0 +1,514 @@
+package process
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// escapeVariable is an environment variable that makes the test program one that tries to
+// escape: its value is the world that it is in.
+const escapeVariable = "ABIDE_TEST_ESCAPE"
+
+// A world is what an escape finds.
+type world struct {
+	Name     string // name of the escape
+	Work     string // working directory
+	Out      string // folder outside, which it may read
+	Data     string // folder that it may not read
+	PID      int    // process outside, of the same user
+	Port     int    // port on which somebody listens on the loopback address, with TCP and UDP
+	Socket   string // path of a socket on which somebody listens
+	Abstract string // name of an abstract socket on which somebody listens
+	Terminal string // path of a terminal of somebody else
+	Memory   int    // ID of shared memory of somebody else
+	Helper   string // program that belongs to root and is setuid; empty if there is none
+}
+
+// An escape is an attempt to do something that a confined command may not do. Its script
+// or its function succeeds if it was done.
+type escape struct {
+	name   string
+	script string // for sh; WORK, OUT, DATA and so on are variables
+	do     func(world) error
+
+	open   bool // true if the profile workspace does not hold it: docs/SECURITY.md has the name
+	since  int  // version of Landlock that holds it in the profile workspace; any if zero
+	root   bool // true if only root can do it without a sandbox
+	user   bool // true if only an ordinary user tries it: root has rights that the sandbox takes
+	inside bool // true if a sealed command reaches only what belongs to it
+	barred bool // true if it fails or must not be done without a sandbox, too
+}
+
+var escapes = []escape{
+	// Writing outside.
+	{name: "create a file outside", script: `echo x > "$OUT/new"`},
+	{name: "append to a file outside", script: `echo x >> "$OUT/file"`},
+	{name: "empty a file outside by opening it", script: `: > "$OUT/file"`},
+	{name: "empty a file outside by its path", do: func(w world) error { return os.Truncate(w.Out+"/file", 0) }, since: 3},
+	{name: "remove a file outside", script: `rm "$OUT/file"`},
+	{name: "rename a file outside", script: `mv "$OUT/file" "$OUT/other"`},
+	{name: "move a file from outside to the working directory", script: `mv "$OUT/file" "$WORK/taken" && [ ! -e "$OUT/file" ]`},
+	{name: "move a file to the outside", script: `echo x > mine && mv mine "$OUT/mine"`},
+	{name: "copy a file to the outside", script: `cp /etc/passwd "$OUT/copy"`},
+	{name: "make a folder outside", script: `mkdir "$OUT/dir"`},
+	{name: "remove a folder outside", script: `rmdir "$OUT/empty"`},
+	{name: "make a link outside", script: `ln -s x "$OUT/link"`},
+	{name: "make a named pipe outside", script: `mkfifo "$OUT/fifo"`},
+	{name: "make a hard link to a file outside", script: `ln "$OUT/file" hard && echo x >> hard`},
+	{name: "make a hard link outside", script: `echo x > mine && ln mine "$OUT/hard"`},
+	{name: "write through a link to a file", script: `ln -s "$OUT/file" link && echo x >> link`},
+	{name: "write through a link to a folder", script: `ln -s "$OUT" link && echo x > link/new`},
+	{name: "write through .. of the working directory", script: `echo x > ../out/new`},
+	{name: "write through /proc/self/cwd", script: `echo x > /proc/self/cwd/../out/new`},
+	{name: "write through /proc/self/root", script: `echo x > "/proc/self/root$OUT/new"`},
+	{name: "write through /proc/PID/root of another process", script: `echo x > "/proc/$PID/root$OUT/new"`},
+	{name: "write through /proc/PID/cwd of another process", script: `echo x > "/proc/$PID/cwd/new"`},
+	{name: "write in the middle of a file outside", script: `echo x | dd of="$OUT/file" conv=notrunc status=none`},
+	{name: "write through a shared mapping", do: mapFile},
+	{name: "create below an open folder", do: createBelow},
+	{name: "link a file without a name to the outside", do: linkUnnamed},
+	{name: "exchange a file with one outside", do: exchange},
+	{name: "make a socket outside", do: func(w world) error { return listenAt(w.Out + "/s") }},
+	{name: "rename the folder above", script: `mv "$OUT" "$OUT.moved"`},
+	{name: "rename the working directory", script: `mv "$WORK" "$WORK.moved"`},
+	{name: "rename the folder with the data folder", script: `mv "$DATA" "$DATA.moved"`},
+	{name: "write a start-up file", script: `echo x >> "$OUT/.bashrc"`},
+	{name: "write a program", script: `echo x >> "$OUT/bin/tool"`},
+	{name: "write to /etc", script: `echo x > /etc/abide-escape`, barred: true},
+	{name: "write to /usr/local/bin", script: `echo x > /usr/local/bin/abide-escape`, barred: true},
+	{name: "make a device for characters", do: func(w world) error { return unix.Mknod(w.Work+"/c", unix.S_IFCHR|0o600, 1<<8|3) }, root: true},
+	{name: "make a block device", do: func(w world) error { return unix.Mknod(w.Work+"/b", unix.S_IFBLK|0o600, 7<<8) }, root: true},
+	{name: "change a setting of the kernel", do: rewrite("/proc/sys/kernel/hostname"), root: true},
+	{name: "change a setting in /sys", do: rewrite("/sys/kernel/mm/transparent_hugepage/defrag"), root: true},
+	{name: "give orders to the kernel by sysrq", script: `echo h > /proc/sysrq-trigger`, root: true},
+	{name: "change the mode of a file outside", script: `chmod 700 "$OUT/file"`, open: true},
+	{name: "change the times of a file outside", script: `touch -d 2001-01-01 "$OUT/file"`, open: true},
+	{name: "set an attribute of a file outside", do: func(w world) error { return unix.Setxattr(w.Out+"/file", "user.x", []byte("x"), 0) }, open: true},
+	{name: "change the owner of a file outside", do: func(w world) error { return os.Chown(w.Out+"/file", 12345, 12345) }, open: true, root: true},
+
+	// Reading what is hidden.
+	{name: "read the data folder", script: `cat "$DATA/secret"`},
+	{name: "read the data folder through a link", script: `ln -s "$DATA/secret" link && cat link`},
+	{name: "read the data folder through a hard link", script: `ln "$DATA/secret" hard && cat hard`},
+	{name: "read the data folder through /proc/self/root", script: `cat "/proc/self/root$DATA/secret"`},
+	{name: "move a file out of the data folder", script: `mv "$DATA/secret" . && cat secret`},
+	{name: "write to the data folder", script: `echo x > "$DATA/new"`},
+	{name: "run a program of the data folder", script: `"$DATA/tool"`},
+	{name: "have the loader run a program of the data folder", script: `sh "$DATA/tool"`},
+	{name: "list the names in the data folder", script: `ls "$DATA"/* | grep secret`, open: true},
+	{name: "read a block device", do: readBlockDevice, root: true},
+	{name: "read the memory of the machine", do: func(world) error { return opens("/dev/mem") }, root: true},
+	{name: "open a device that is not needed", do: func(world) error { return opens("/dev/kmsg") }, root: true},
+
+	// Other processes.
+	{name: "signal another process", script: `kill -CONT "$PID"`, since: 6},
+	{name: "signal another process by a descriptor", do: signalByDescriptor, since: 6},
+	{name: "signal the keeper", script: `kill -CONT "$PPID"`, since: 6, inside: true},
+	{name: "trace another process", do: trace},
+	{name: "read the memory of another process", do: func(w world) error { return opens(fmt.Sprintf("/proc/%d/mem", w.PID)) }},
+	{name: "copy from the memory of another process", do: vmRead},
+	{name: "read the environment of another process", script: `cat "/proc/$PID/environ"`},
+	{name: "read the memory map of another process", script: `cat "/proc/$PID/maps"`},
+	{name: "see the files of another process", script: `readlink "/proc/$PID/fd/0"`},
+	{name: "open a file of another process", script: `cat "/proc/$PID/fd/0"`},
+	{name: "take a descriptor of another process", do: takeDescriptor},
+	{name: "limit another process", do: limitOther},
+	{name: "see that another process is there", script: `cat "/proc/$PID/cmdline"`, open: true},
+	{name: "lower the priority of another process", do: func(w world) error { return syscall.Setpriority(syscall.PRIO_PROCESS, w.PID, 19) }, open: true, user: true},
+	{name: "bind another process to a processor", do: bindToProcessor, open: true, user: true},
+	{name: "use shared memory of another process", do: attachMemory, open: true},
+	{name: "write to another terminal", script: `echo x > "$TERMINAL"`, open: true},
+
+	// Sockets and networks.
+	{name: "connect to an abstract socket", do: func(w world) error { return dial("unix", "@"+w.Abstract) }, since: 6},
+	{name: "send to an abstract socket", do: func(w world) error { return sendTo("@" + w.Abstract + "-packets") }, since: 6},
+	{name: "connect to a socket by its path", do: func(w world) error { return dial("unix", w.Socket) }, open: true},
+	{name: "send to a socket by its path", do: func(w world) error { return sendTo(w.Socket + "-packets") }, open: true},
+	{name: "connect with TCP", do: func(w world) error { return dial("tcp4", fmt.Sprint("127.0.0.1:", w.Port)) }, open: true},
+	{name: "connect with multipath TCP", do: func(w world) error { return connectMultipath(w.Port) }, open: true},
+	{name: "connect with TCP over IPv6", do: func(w world) error { return dial("tcp6", fmt.Sprint("[::1]:", w.Port)) }, open: true},
+	{name: "connect with fast open", do: func(w world) error { return fastOpen(w.Port) }, open: true},
+	{name: "exchange packets with UDP", do: func(w world) error { return exchangePackets(w.Port) }, open: true},
+	{name: "make a raw socket", do: func(world) error { return makes(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP) }, root: true},
+	{name: "make a socket for packets", do: func(world) error { return makes(unix.AF_PACKET, unix.SOCK_RAW, 0) }, root: true},
+	{name: "make a socket to the host of a virtual machine", do: func(world) error { return makes(unix.AF_VSOCK, unix.SOCK_STREAM, 0) }, open: true, barred: true},
+	{name: "bind a port of the system", do: func(world) error { return bindPort(81) }, root: true},
+
+	// System calls.
+	{name: "use io_uring", do: func(world) error { return call(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(new([120]byte)))) }},
+	{name: "use bpf", do: useBPF, root: true},
+	{name: "read a keyring", do: func(world) error { return call(unix.SYS_KEYCTL, 0, ^uintptr(2), 1) }},
+	{name: "add a key", do: addKey},
+	{name: "type into a terminal", do: typeInto, barred: true},
+	{name: "open a file by its handle", do: openByHandle, root: true},
+	{name: "load a module", do: func(world) error { return refusedWith(call(unix.SYS_INIT_MODULE, 0, 0, 0), unix.EPERM) }, root: true, barred: true},
+	{name: "load another kernel", do: func(world) error { return refusedWith(call(unix.SYS_KEXEC_LOAD, 0, 99, 0, 0), unix.EPERM) }, root: true, barred: true},
+	{name: "change the clock", do: changeClock, root: true},
+	{name: "change the name of the machine", do: changeName, root: true},
+	{name: "become another user", do: func(world) error { return call(unix.SYS_SETUID, 12345) }, root: true},
+
+	// Namespaces and mounts.
+	{name: "mount a file system", do: func(w world) error { return unix.Mount("tmpfs", w.Work, "tmpfs", 0, "") }, root: true, barred: true},
+	{name: "mount in a namespace of its own", script: `unshare -Urm mount -t tmpfs tmpfs "$OUT"`},
+	{name: "bind the data folder in a namespace of its own", script: `unshare -Urm sh -c 'mount --bind "$DATA" "$WORK" && cat "$WORK/secret"'`},
+	{name: "write outside as root of a namespace of its own", script: `unshare -Ur sh -c 'echo x > "$OUT/new"'`},
+	{name: "change the root in a namespace of its own", script: `unshare -Ur chroot "$OUT" /none; [ $? = 127 ] && unshare -Ur sh -c 'cd "$OUT" && echo x > new'`},
+	{name: "remount a folder for writing", script: `unshare -Urm sh -c 'mount --bind "$OUT" "$OUT" && mount -o remount,bind,rw "$OUT" && echo x > "$OUT/new"'`},
+	{name: "unmount what covers a folder", script: `unshare -Urm umount -l /proc`, barred: true},
+	{name: "join the namespaces of another process", do: joinNamespace},
+	{name: "gain rights by a setuid program", script: `[ "$("$HELPER" -u)" = 0 ]`, user: true},
+	{name: "find descriptors that were left open", script: `[ "$(ls /proc/self/fd | wc -l)" -gt 4 ]`, barred: true},
+}
+
+// runEscape tries to escape, and returns the exit code: 0 if that worked, and 7 if not.
+func runEscape(text string) int {
+	var w world
+	if err := json.Unmarshal([]byte(text), &w); err != nil {
+		fmt.Println("it does not know its world:", err)
+		return 1
+	}
+	for _, e := range escapes {
+		if e.name != w.Name {
+			continue
+		}
+		runtime.LockOSThread()
+		if err := e.do(w); err != nil {
+			fmt.Println("held:", err)
+			return 7
+		}
+		return 0
+	}
+	fmt.Println("there is no such escape:", w.Name)
+	return 1
+}
+
+// call makes a system call.
+func call(number uintptr, args ...uintptr) error {
+	var a [6]uintptr
+	copy(a[:], args)
+	if _, _, errno := unix.Syscall6(number, a[0], a[1], a[2], a[3], a[4], a[5]); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// refusedWith returns an error if a call was refused with an error number, and nil if it
+// got further: its arguments make no sense.
+func refusedWith(err error, number syscall.Errno) error {
+	if errors.Is(err, number) {
+		return err
+	}
+	return nil
+}
+
+func opens(path string) error {
+	f, err := os.Open(path)
+	if err == nil {
+		f.Close()
+	}
+	return err
+}
+
+// rewrite returns a function that writes to a file what it holds.
+func rewrite(path string) func(world) error {
+	return func(world) error {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, word := range strings.Fields(string(text)) { // the chosen one of several is in brackets
+			if strings.HasPrefix(word, "[") {
+				text = []byte(strings.Trim(word, "[]"))
+			}
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = f.Write(text)
+		return err
+	}
+}
+
+func mapFile(w world) error {
+	f, err := os.OpenFile(w.Out+"/file", os.O_RDWR, 0)
+	if err != nil {
+		if f, err = os.Open(w.Out + "/file"); err != nil {
+			return err
+		}
+	}
+	defer f.Close()
+	_, err = unix.Mmap(int(f.Fd()), 0, 1, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	return err
+}
+
+func createBelow(w world) error {
+	dir, err := unix.Open(w.Out, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = unix.Openat(dir, "new", unix.O_CREAT|unix.O_WRONLY, 0o600)
+	return err
+}
+
+func linkUnnamed(w world) error {
+	fd, err := unix.Open(w.Work, unix.O_TMPFILE|unix.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), unix.AT_FDCWD, w.Out+"/new", unix.AT_SYMLINK_FOLLOW)
+}
+
+func exchange(w world) error {
+	if err := os.WriteFile(w.Work+"/mine", nil, 0o600); err != nil {
+		return err
+	}
+	return unix.Renameat2(unix.AT_FDCWD, w.Work+"/mine", unix.AT_FDCWD, w.Out+"/file", unix.RENAME_EXCHANGE)
+}
+
+func listenAt(path string) error {
+	l, err := net.Listen("unix", path)
+	if err == nil {
+		l.Close()
+	}
+	return err
+}
+
+func readBlockDevice(w world) error {
+	list, err := os.ReadDir("/sys/block")
+	if err != nil {
+		return err
+	}
+	err = errors.New("there is no block device")
+	for _, e := range list {
+		if err = opens("/dev/" + e.Name()); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func signalByDescriptor(w world) error {
+	fd, err := unix.PidfdOpen(w.PID, 0)
+	if err != nil {
+		return err
+	}
+	return unix.PidfdSendSignal(fd, unix.SIGCONT, nil, 0)
+}
+
+func trace(w world) error {
+	if err := unix.PtraceSeize(w.PID); err != nil {
+		return err
+	}
+	return nil
+}
+
+func vmRead(w world) error {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.PID))
+	if err != nil {
+		return err
+	}
+	fields := strings.Fields(string(line))
+	address, err := strconv.ParseUint(fields[27], 10, 64) // the start of its stack; 0 if that is hidden
+	if err != nil {
+		return err
+	}
+	b := make([]byte, 1)
+	_, err = unix.ProcessVMReadv(w.PID, []unix.Iovec{{Base: &b[0], Len: 1}}, []unix.RemoteIovec{{Base: uintptr(address), Len: 1}}, 0)
+	if errors.Is(err, unix.EFAULT) {
+		return nil // it was allowed, and nothing is there
+	}
+	return err
+}
+
+func takeDescriptor(w world) error {
+	fd, err := unix.PidfdOpen(w.PID, 0)
+	if err != nil {
+		return err
+	}
+	_, err = unix.PidfdGetfd(fd, 0, 0)
+	return err
+}
+
+func limitOther(w world) error {
+	var now unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_CORE, nil, &now); err != nil {
+		return err
+	}
+	return unix.Prlimit(w.PID, unix.RLIMIT_CORE, &unix.Rlimit{Cur: 0, Max: now.Max}, nil)
+}
+
+func bindToProcessor(w world) error {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(w.PID, &set); err != nil {
+		return err
+	}
+	return unix.SchedSetaffinity(w.PID, &set)
+}
+
+func attachMemory(w world) error {
+	_, err := unix.SysvShmAttach(w.Memory, 0, 0)
+	return err
+}
+
+func dial(network, address string) error {
+	c, err := net.DialTimeout(network, address, 5*time.Second)
+	if err == nil {
+		c.Close()
+	}
+	return err
+}
+
+func sendTo(address string) error {
+	c, err := net.Dial("unixgram", address)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.Write([]byte("x"))
+	return err
+}
+
+func connectMultipath(port int) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP)
+	if errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.ENOPROTOOPT) {
+		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0) // the kernel has none
+	}
+	if err != nil {
+		return err
+	}
+	return unix.Connect(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
+}
+
+func fastOpen(port int) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return err
+	}
+	return unix.Sendto(fd, []byte("x"), unix.MSG_FASTOPEN, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
+}
+
+func exchangePackets(port int) error {
+	c, err := net.Dial("udp4", fmt.Sprint("127.0.0.1:", port))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("x")); err != nil {
+		return err
+	}
+	c.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_, err = io.ReadFull(c, make([]byte, 1))
+	return err
+}
+
+func makes(family, kind, protocol int) error {
+	fd, err := unix.Socket(family, kind, protocol)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+func bindPort(port int) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return err
+	}
+	return unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
+}
+
+// useBPF makes a map: an array with one element.
+func useBPF(world) error {
+	attributes := [8]uint32{2, 4, 4, 1}
+	return call(unix.SYS_BPF, 0, uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes))
+}
+
+func addKey(world) error {
+	_, err := unix.AddKey("user", "abide", []byte("x"), unix.KEY_SPEC_PROCESS_KEYRING)
+	return err
+}
+
+// typeInto types into a terminal of its own, which is refused for a terminal of others,
+// too.
+func typeInto(world) error {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return err
+	}
+	letter := byte('x')
+	return refusedWith(call(unix.SYS_IOCTL, uintptr(fd), unix.TIOCSTI, uintptr(unsafe.Pointer(&letter))), unix.EPERM)
+}
+
+func openByHandle(w world) error {
+	handle, _, err := unix.NameToHandleAt(unix.AT_FDCWD, w.Out+"/file", 0)
+	if err != nil {
+		return err
+	}
+	top, err := unix.Open("/", unix.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = unix.OpenByHandleAt(top, handle, unix.O_RDONLY)
+	return err
+}
+
+func changeClock(world) error {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil {
+		return err
+	}
+	return unix.ClockSettime(unix.CLOCK_REALTIME, &now)
+}
+
+func changeName(world) error {
+	name, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	return unix.Sethostname([]byte(name))
+}
+
+func joinNamespace(w world) error {
+	fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/net", w.PID), unix.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	if os.Getuid() != 0 {
+		return nil // the file is all that an ordinary user gets
+	}
+	return unix.Setns(fd, unix.CLONE_NEWNET)
+}
+
+// installHelper installs a setuid program of root that prints its user; "" if that is not
+// possible.
+func installHelper(dir string) string {
+	path := filepath.Join(dir, "helper")
+	if os.Getuid() != 0 {
+		return ""
+	}
+	id, err := exec.LookPath("id")
+	if err != nil {
+		return ""
+	}
+	text, err := os.ReadFile(id)
+	if err != nil || os.WriteFile(path, text, 0o755) != nil || syscall.Chmod(path, 0o4755) != nil {
+		return ""
+	}
+	return path
+}

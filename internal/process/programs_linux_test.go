@@ -1,0 +1,268 @@
+package process
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/process/sandbox"
+)
+
+// programs are programs that people use, each with a script that uses it in the working
+// directory of a confined command. The folder above it is not writable.
+var programs = []struct {
+	name   string
+	needs  []string
+	script string
+}{
+	{"git: commit, hooks, branches, merge, gc", []string{"git"}, `
+git init -q . && git config user.name a && git config user.email a@b
+printf '#!/bin/sh\necho hook > hooked\n' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit
+echo 1 > f && git add f && git commit -qm one && [ -e hooked ]
+git checkout -qb other && echo 2 > f && git commit -qam two && git checkout -q - && git merge -q other
+git stash list && git gc -q --prune=now && git fsck`},
+	{"git: commit in a linked worktree", []string{"git"}, `
+cd "$WORKTREE" && echo 1 > new && git add new && git -c user.name=a -c user.email=a@b commit -qm one && git log --oneline | grep one && git gc -q`},
+	{"git: a worktree inside", []string{"git"}, `
+git init -q . && git -c user.name=a -c user.email=a@b commit -qm one --allow-empty && git worktree add -q inside && cd inside && git status && cd .. && git worktree remove inside`},
+	{"go: test", []string{"go"}, `
+printf 'module m\n\ngo 1.20\n' > go.mod
+printf 'package m\n\nimport ("os"; "testing")\n\nfunc Test(t *testing.T) { os.WriteFile(t.TempDir()+"/x", nil, 0o600) }\n' > m_test.go
+go env GOCACHE | grep /cache/ && echo x > "$(go env GOCACHE).writable"
+export GOTOOLCHAIN=local GOFLAGS=-mod=mod GOCACHE=$SHARED_GOCACHE && go test ./...`},
+	{"npm: install", []string{"npm", "node"}, `
+mkdir dep && echo '{"name":"dep","version":"1.0.0","bin":{"dep":"dep.js"}}' > dep/package.json && printf '#!/usr/bin/env node\nconsole.log("dep")\n' > dep/dep.js
+echo '{"name":"m","version":"1.0.0","dependencies":{"dep":"file:./dep"},"scripts":{"postinstall":"echo done > installed","test":"node -e 0"}}' > package.json
+npm install --offline --no-audit --no-fund && [ -e installed ] && npm test && npx --no-install dep | grep dep`},
+	{"make", []string{"make"}, `
+printf 'all: out\nout: in\n\tcp in out\n' > Makefile && echo x > in && make -j2 && [ -e out ]`},
+	{"python", []string{"python3"}, `
+python3 -c '
+import multiprocessing, sqlite3, subprocess, tempfile
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(2) as p: assert p.map(abs, [-1, 2]) == [1, 2]
+    with tempfile.NamedTemporaryFile() as f: f.write(b"x")
+    sqlite3.connect("db").execute("create table t (a)")
+    subprocess.run(["true"], check=True)
+'`},
+	{"pip: install", []string{"python3"}, `
+python3 -c '
+import zipfile
+with zipfile.ZipFile("m-1.0-py3-none-any.whl", "w") as z:
+    z.writestr("m.py", "x = 1")
+    z.writestr("m-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: m\nVersion: 1.0\n")
+    z.writestr("m-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    z.writestr("m-1.0.dist-info/RECORD", "")
+' && PYTHON=$(python3 -c 'import sys; print(sys.executable)') && $PYTHON -m pip --disable-pip-version-check install -q --no-index --no-deps --target=lib m-1.0-py3-none-any.whl && PYTHONPATH=lib $PYTHON -c 'import m'`},
+	{"ssh-agent", []string{"ssh-agent", "ssh-add", "ssh-keygen"}, `
+eval "$(ssh-agent -s -a "$PWD/agent")" && ssh-keygen -q -t ed25519 -N '' -f key && ssh-add -q key && ssh-add -l | grep ED25519 && ssh-agent -k`},
+	{"a socket of an agent outside", []string{"ssh-agent", "ssh-add"}, `ssh-add -l || [ $? = 1 ]`}, // 1 means that it has no keys
+	{"a terminal of its own", []string{"script"}, `script -qec 'tty | grep /dev/pts' /dev/null`},
+	{"cc: a program", []string{"cc"}, `echo 'int main(void) { return 0; }' > m.c && cc -o m m.c && ./m`},
+}
+
+// TestProgramsWorkInTheSandbox runs programs that people use in confined commands.
+func TestProgramsWorkInTheSandbox(t *testing.T) {
+	if sandbox.Kernel() == 0 {
+		skipOrFail(t, "landlock", "this kernel has no Landlock")
+	}
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	for _, dir := range []string{"tmp", "home", "data", "repo"} {
+		must(t, os.Mkdir(filepath.Join(base, dir), 0o700))
+	}
+	shared := goCache()
+	s := sandbox.Open(sandbox.Options{
+		Writable: []string{shared}, // otherwise all of the library is compiled
+		Hidden:   []string{base + "/data"}, Temp: []string{base + "/tmp", "/dev/shm"}, Cache: base + "/cache", Home: base + "/home",
+	})
+	t.Cleanup(s.Close)
+	m := open(t, base+"/processes", Options{Sandbox: s, Shell: Shell()})
+	for _, p := range programs {
+		t.Run(p.name, func(t *testing.T) {
+			for _, name := range p.needs {
+				if _, err := exec.LookPath(name); err != nil {
+					t.Skipf("skipped: there is no %s here", name)
+				}
+			}
+			work := filepath.Join(base, "work")
+			must(t, os.RemoveAll(work))
+			must(t, os.Mkdir(work, 0o755))
+			env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + base + "/home", "TMPDIR=" + base + "/tmp", "LC_ALL=C.UTF-8", "SHARED_GOCACHE=" + shared}
+			spec := Spec{Key: p.name, Owner: me, Command: "set -e\n" + p.script, Dir: work, Env: env}
+			if strings.Contains(p.script, "$WORKTREE") {
+				spec.Root = worktree(t, base)
+				spec.Env = append(env, "WORKTREE="+spec.Root)
+			}
+			if strings.Contains(p.name, "agent outside") {
+				spec.Env = append(env, "SSH_AUTH_SOCK="+startAgent(t, base))
+			}
+			info := run(t, m, spec)
+			if info.Profile != sandbox.Workspace || info.Exit == nil || info.Exit.Code != 0 {
+				t.Errorf("it ended with %+v in profile %q, and printed\n%s", info.Exit, info.Profile, all(t, m, info.ID, Both))
+			}
+		})
+	}
+}
+
+// goCache returns the folder for compiled packages of the user; a folder that is there in
+// every case if there is no go.
+func goCache() string {
+	out, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		return os.TempDir()
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// worktree makes a repository with a linked worktree, and returns the worktree.
+func worktree(t *testing.T, base string) string {
+	t.Helper()
+	at := filepath.Join(base, "linked")
+	for _, args := range [][]string{
+		{"init", "-q", "."}, {"-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first", "--allow-empty"}, {"worktree", "add", "-q", at},
+	} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir = filepath.Join(base, "repo")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	return at
+}
+
+// startAgent starts an agent for keys outside of the sandbox, and returns its socket.
+func startAgent(t *testing.T, base string) string {
+	t.Helper()
+	socket := filepath.Join(base, "agent")
+	cmd := exec.Command("ssh-agent", "-D", "-a", socket)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	_, err = out.Read(make([]byte, 1)) // it prints when it listens
+	must(t, err)
+	return socket
+}
+
+// TestALinkedRepositoryHasToNameItsWorktree: the file .git can be written by a command, so
+// it must not make another repository writable.
+func TestALinkedRepositoryHasToNameItsWorktree(t *testing.T) {
+	if sandbox.Kernel() == 0 {
+		skipOrFail(t, "landlock", "this kernel has no Landlock")
+	}
+	p := newPrison(t)
+	p.reset()
+	victim := filepath.Join(p.base, "victim/.git")
+	must(t, os.MkdirAll(victim+"/worktrees/x", 0o755))
+	must(t, os.MkdirAll(victim+"/modules/x", 0o755))
+	must(t, os.WriteFile(victim+"/worktrees/x/gitdir", []byte("/elsewhere/.git\n"), 0o644))
+	must(t, os.WriteFile(victim+"/modules/x/config", []byte("[core]\n\tworktree = ../../../other\n"), 0o644))
+	must(t, os.Symlink(victim+"/worktrees/x", p.base+"/tmp/x"))
+	targets := []string{victim, victim + "/worktrees/x", victim + "/modules/x", "../victim/.git/worktrees/x", p.base + "/tmp/x", p.base + "/tmp/none", "/"}
+	for i, target := range targets {
+		must(t, os.WriteFile(p.Work+"/.git", []byte("gitdir: "+target+"\n"), 0o644))
+		info := run(t, p.m, Spec{Key: "git" + itoa(i), Owner: me, Dir: p.Work, Command: "echo x > " + victim + "/escaped || echo x > " + victim + "/worktrees/x/escaped || echo x > " + victim + "/modules/x/escaped"})
+		if info.Exit == nil || info.Exit.Code == 0 {
+			t.Errorf("a file .git with %s made the repository of somebody else writable", target)
+		}
+	}
+	// The true one is writable, and stays the only one.
+	must(t, os.WriteFile(victim+"/worktrees/x/gitdir", []byte(p.Work+"/.git\n"), 0o644))
+	must(t, os.WriteFile(p.Work+"/.git", []byte("gitdir: "+victim+"/worktrees/x\n"), 0o644))
+	if info := run(t, p.m, Spec{Key: "true one", Owner: me, Dir: p.Work, Command: "echo x > " + victim + "/written && ! echo x > " + p.Out + "/new"}); info.Exit == nil || info.Exit.Code != 0 {
+		t.Errorf("the repository of the worktree is not writable: %s", all(t, p.m, info.ID, Both))
+	}
+}
+
+// TestASandboxSaysWhatItCannotHold tells what happens where a sandbox holds little or
+// nothing.
+func TestASandboxSaysWhatItCannotHold(t *testing.T) {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	home, data := base+"/home", base+"/home/data"
+	must(t, os.MkdirAll(data, 0o755))
+	kernel := func(abi int) func() int { return func() int { return abi } }
+	for _, c := range []struct {
+		name    string
+		options sandbox.Options
+		dir     string
+		fails   string // what the error says; empty if the command runs
+		warns   string
+		profile sandbox.Profile
+	}{
+		{"no Landlock, auto", sandbox.Options{ABI: kernel(0)}, base, "", "commands are not confined: this kernel has no Landlock", sandbox.None},
+		{"no Landlock, require", sandbox.Options{ABI: kernel(0), Mode: sandbox.Require}, base, "no Landlock", "", ""},
+		{"an old Landlock, require", sandbox.Options{ABI: kernel(2), Mode: sandbox.Require}, base, "Linux 6.2", "", ""},
+		{"off", sandbox.Options{Mode: sandbox.Off}, base, "", "", sandbox.None},
+		{"the root of all files", sandbox.Options{}, "/", "", "is the root of all files", sandbox.Workspace},
+		{"the root of all files, require", sandbox.Options{Mode: sandbox.Require}, "/", "is the root of all files", "", ""},
+		{"the home folder", sandbox.Options{Home: home}, home, "", "contains your home folder", sandbox.Workspace},
+		{"the home folder, require", sandbox.Options{Home: home, Mode: sandbox.Require}, home, "contains your home folder", "", ""},
+		{"the data folder", sandbox.Options{Hidden: []string{data}}, home, "", "contains the data folder", sandbox.Workspace},
+		{"a path that is not there", sandbox.Options{Writable: []string{base + "/none"}}, base, "", base + "/none, which is not there", sandbox.Workspace},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if sandbox.Kernel() == 0 && c.profile == sandbox.Workspace {
+				skipOrFail(t, "landlock", "this kernel has no Landlock")
+			}
+			var warned []string
+			c.options.Warn = func(text string) { warned = append(warned, text) }
+			s := sandbox.Open(c.options)
+			t.Cleanup(s.Close)
+			m := open(t, t.TempDir(), Options{Sandbox: s})
+			for _, key := range []string{"a", "b"} {
+				info, _, err := m.Start(t.Context(), Spec{Key: key, Owner: me, Command: "true", Dir: c.dir})
+				if c.fails != "" {
+					if err == nil || !strings.Contains(err.Error(), c.fails) {
+						t.Errorf("the error is %v", err)
+					}
+					continue
+				}
+				must(t, err)
+				if info.Profile != c.profile {
+					t.Errorf("the profile is %q", info.Profile)
+				}
+				_, err = m.WaitGone(t.Context(), me, info.ID)
+				must(t, err)
+			}
+			told := slices.ContainsFunc(warned, func(text string) bool { return strings.Contains(text, c.warns) })
+			if c.warns == "" && len(warned) > 0 || c.warns != "" && (len(warned) != 1 || !told) {
+				t.Errorf("it warned %q", warned)
+			}
+		})
+	}
+}
+
+// TestAPathThatCommandsMayWriteCountsWhenItIsThere makes a path of the settings after the
+// first command, and replaces the working directory between two.
+func TestAPathThatCommandsMayWriteCountsWhenItIsThere(t *testing.T) {
+	if sandbox.Kernel() == 0 {
+		skipOrFail(t, "landlock", "this kernel has no Landlock")
+	}
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	work, later := base+"/work", base+"/later"
+	s := sandbox.Open(sandbox.Options{Writable: []string{later}, Hidden: []string{base + "/data"}, Temp: []string{}})
+	t.Cleanup(s.Close)
+	m := open(t, base+"/processes", Options{Sandbox: s})
+	works := func(key, command string, want bool) {
+		t.Helper()
+		info := run(t, m, Spec{Key: key, Owner: me, Command: command, Dir: work})
+		if got := info.Exit != nil && info.Exit.Code == 0; got != want {
+			t.Errorf("%s: it worked: %v; %s", command, got, all(t, m, info.ID, Both))
+		}
+	}
+	must(t, os.Mkdir(work, 0o755))
+	works("1", "mkdir "+later, false)
+	must(t, os.Mkdir(later, 0o755))
+	works("2", "echo x > "+later+"/x", true)
+	must(t, os.RemoveAll(work))
+	must(t, os.Mkdir(work, 0o755))
+	works("3", "echo x > x", true)
+	must(t, os.WriteFile(base+"/neighbour", []byte("x"), 0o644))
+	works("4", "cat "+base+"/neighbour", true)
+}

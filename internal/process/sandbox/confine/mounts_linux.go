@@ -1,0 +1,300 @@
+package confine
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"syscall"
+	"unsafe"
+
+	"github.com/abide-run/abide/internal/process/record"
+)
+
+// Numbers of system calls that are the same on every architecture, and constants for
+// their arguments.
+const (
+	openTree     = 428
+	moveMount    = 429
+	mountSetattr = 442
+
+	openTreeClone  = 1
+	fromEmptyPath  = 4
+	recursive      = 0x8000
+	attrReadOnly   = 1
+	attrNoSetuid   = 2
+	attrNoDevices  = 4
+	landlockCreate = 444
+	landlockAdd    = 445
+
+	openPath = 0x200000
+)
+
+// devices are the devices that a sealed command has.
+var devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
+
+// arrange changes what the namespace sees: everything is read-only but one folder, there
+// are other devices, and what would lead out is replaced by something empty.
+func arrange(o record.Record) error {
+	if err := mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	root, err := cloneTree(o.Get("root"), true)
+	if err != nil {
+		return err
+	}
+	var trees []int
+	for _, name := range append(devices, "null") { // the last one stands for hidden files
+		tree, err := cloneTree("/dev/"+name, false)
+		if err != nil {
+			return err
+		}
+		trees = append(trees, tree)
+	}
+	attributes := [4]uint64{attrReadOnly | attrNoSetuid | attrNoDevices}
+	if err := setAttributes("/", recursive, &attributes); err != nil {
+		return err
+	}
+	if err := replaceDevices(trees); err != nil {
+		return err
+	}
+	if err := mount("proc", "/proc", "proc", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC|syscall.MS_RDONLY, ""); err != nil {
+		return err
+	}
+	for _, dir := range o.All("empty") {
+		if err := emptyFolder(dir, "mode=1777"); err != nil {
+			return err
+		}
+	}
+	for _, path := range o.All("hidden") {
+		if err := hide(path); err != nil {
+			return err
+		}
+	}
+	return attachRoot(root, o.Get("root"))
+}
+
+func mount(source, target, kind string, flags uintptr, data string) error {
+	if err := syscall.Mount(source, target, kind, flags, data); err != nil {
+		return errors.New("mount " + target + ": " + err.Error())
+	}
+	return nil
+}
+
+// cloneTree returns a copy of the mounts at a path that is not attached anywhere.
+func cloneTree(path string, all bool) (int, error) {
+	p, err := syscall.BytePtrFromString(path)
+	if err != nil {
+		return -1, err
+	}
+	flags := uintptr(openTreeClone | syscall.O_CLOEXEC)
+	if all {
+		flags |= recursive
+	}
+	here := -100 // the working directory
+	fd, _, errno := syscall.Syscall(openTree, uintptr(here), uintptr(unsafe.Pointer(p)), flags)
+	if errno != 0 {
+		return -1, errors.New("copy the mount of " + path + ": " + errno.Error())
+	}
+	return int(fd), nil
+}
+
+// attach puts a copy of mounts at a path.
+func attach(tree int, path string) error {
+	p, err := syscall.BytePtrFromString(path)
+	if err != nil {
+		return err
+	}
+	var empty [1]byte
+	here := -100
+	_, _, errno := syscall.Syscall6(moveMount, uintptr(tree), uintptr(unsafe.Pointer(&empty)), uintptr(here), uintptr(unsafe.Pointer(p)), fromEmptyPath, 0)
+	syscall.Close(tree)
+	if errno != 0 {
+		return errors.New("attach " + path + ": " + errno.Error())
+	}
+	return nil
+}
+
+// setAttributes changes the attributes of mounts: the first word says which are set.
+func setAttributes(path string, flags uintptr, attributes *[4]uint64) error {
+	p, err := syscall.BytePtrFromString(path)
+	if err != nil {
+		return err
+	}
+	here := -100
+	_, _, errno := syscall.Syscall6(mountSetattr, uintptr(here), uintptr(unsafe.Pointer(p)), flags,
+		uintptr(unsafe.Pointer(attributes)), unsafe.Sizeof(*attributes), 0)
+	if errno != 0 {
+		return errors.New("make " + path + " read-only: " + errno.Error())
+	}
+	return nil
+}
+
+// replaceDevices replaces /dev by a folder with those devices that are harmless, and
+// terminals of its own.
+func replaceDevices(trees []int) error {
+	if err := emptyFolder("/dev", "mode=755"); err != nil {
+		return err
+	}
+	for i, name := range append(devices, ".empty") {
+		if err := touch("/dev/" + name); err != nil {
+			return err
+		}
+		if err := attach(trees[i], "/dev/"+name); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{"/dev/pts", "/dev/shm"} {
+		if err := syscall.Mkdir(dir, 0o755); err != nil {
+			return errors.New("make " + dir + ": " + err.Error())
+		}
+	}
+	for name, to := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx"} {
+		if err := syscall.Symlink(to, "/dev/"+name); err != nil {
+			return errors.New("make /dev/" + name + ": " + err.Error())
+		}
+	}
+	return mount("devpts", "/dev/pts", "devpts", syscall.MS_NOSUID|syscall.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+}
+
+func touch(path string) error {
+	fd, err := syscall.Open(path, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_CLOEXEC, 0o644)
+	if err != nil {
+		return errors.New("make " + path + ": " + err.Error())
+	}
+	return syscall.Close(fd)
+}
+
+// emptyFolder covers a folder with an empty one. A folder that is not there stays so.
+func emptyFolder(dir, options string) error {
+	var s syscall.Stat_t
+	if syscall.Stat(dir, &s) != nil {
+		return nil
+	}
+	return mount("tmpfs", dir, "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV, options)
+}
+
+// hide covers a file or a folder with an empty one that cannot be written. What is covered
+// already, or gone, stays so.
+func hide(path string) error {
+	var s syscall.Stat_t
+	if syscall.Lstat(path, &s) != nil || s.Mode&syscall.S_IFMT == syscall.S_IFLNK {
+		return nil
+	}
+	if s.Mode&syscall.S_IFMT == syscall.S_IFDIR {
+		return mount("tmpfs", path, "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_RDONLY, "mode=555")
+	}
+	tree, err := cloneTree("/dev/.empty", false)
+	if err != nil {
+		return err
+	}
+	return attach(tree, path)
+}
+
+// attachRoot puts the folder that stays writable at its place again, which may be in a
+// folder that is empty now.
+func attachRoot(tree int, path string) error {
+	for i := 1; i < len(path); i++ {
+		if path[i] == '/' {
+			syscall.Mkdir(path[:i], 0o755) // fails where there is a folder
+		}
+	}
+	syscall.Mkdir(path, 0o755)
+	return attach(tree, path)
+}
+
+// noMounts returns rules of Landlock that keep a command from changing mounts and from
+// making devices, and that scope signals and abstract sockets; -1 if the kernel has no
+// Landlock: the mounts are locked without it, too.
+func noMounts() (int, error) {
+	version, _, errno := syscall.RawSyscall(landlockCreate, 0, 0, 1)
+	if errno != 0 || version < 2 {
+		return -1, nil
+	}
+	const makeDevices, refer = 1<<6 | 1<<11, 1 << 13
+	attributes, size := [3]uint64{makeDevices | refer}, uintptr(8)
+	if version >= 6 {
+		attributes[2], size = 1|2, unsafe.Sizeof(attributes)
+	}
+	fd, _, errno := syscall.RawSyscall(landlockCreate, uintptr(unsafe.Pointer(&attributes)), size, 0)
+	if errno != 0 {
+		return -1, errors.New("make rules of Landlock: " + errno.Error())
+	}
+	top, err := syscall.Open("/", openPath|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer syscall.Close(top)
+	rule := struct {
+		rights uint64
+		fd     int32
+	}{refer, int32(top)}
+	if _, _, errno := syscall.RawSyscall6(landlockAdd, fd, 1, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
+		return -1, errors.New("make a rule of Landlock: " + errno.Error())
+	}
+	syscall.CloseOnExec(int(fd))
+	return int(fd), nil
+}
+
+// stageCapabilities are what a stage needs in its namespace: SETPCAP, NET_ADMIN, SYS_ADMIN. A
+// user who is not root there would lose them when the stage is executed.
+var stageCapabilities = []uintptr{8, 12, 21}
+
+// Namespaces returns the flags for a stage, and the users that its namespace has. An
+// ordinary user has nobody but himself there. For root the namespace has all users, because
+// root may work with files of others.
+func Namespaces(sealed bool) (*syscall.SysProcAttr, error) {
+	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if os.Geteuid() == 0 && !sealed {
+		return attr, nil
+	}
+	attr.Cloneflags |= syscall.CLONE_NEWUSER
+	if sealed {
+		attr.Cloneflags |= syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	}
+	if os.Geteuid() != 0 {
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+		attr.AmbientCaps = stageCapabilities
+		return attr, nil
+	}
+	var err error
+	if attr.UidMappings, err = sameUsers("/proc/self/uid_map"); err == nil {
+		attr.GidMappings, err = sameUsers("/proc/self/gid_map")
+	}
+	attr.GidMappingsEnableSetgroups = true
+	return attr, err
+}
+
+// sameUsers returns the mapping that has the same numbers as this namespace.
+func sameUsers(file string) (list []syscall.SysProcIDMap, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	for i, start := 0, 0; i < len(text); i++ {
+		if text[i] != '\n' {
+			continue
+		}
+		if n := numbers(text[start:i]); len(n) == 3 {
+			list = append(list, syscall.SysProcIDMap{ContainerID: n[0], HostID: n[0], Size: n[2]})
+		}
+		start = i + 1
+	}
+	return list, nil
+}
+
+func numbers(line []byte) (list []int) {
+	for start, i := -1, 0; i <= len(line); i++ {
+		switch blank := i == len(line) || line[i] == ' '; {
+		case !blank && start < 0:
+			start = i
+		case blank && start >= 0:
+			n, err := strconv.Atoi(string(line[start:i]))
+			if err != nil {
+				return nil
+			}
+			list, start = append(list, n), -1
+		}
+	}
+	return list
+}

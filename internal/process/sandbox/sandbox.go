@@ -1,0 +1,256 @@
+// Package sandbox decides what the commands of agents may do to the machine that they run
+// on, and has the kernel hold it. There are two profiles.
+//
+//   - Workspace bounds mistakes. A command writes below the working directory of its
+//     session, in temporary folders, in the repository of the working directory and in
+//     caches of its own. It reads everything but the data folder of this program, block
+//     devices and what only root could read of other users. The network is there, unless
+//     it is switched off.
+//   - Sealed bounds intent, for code that nobody trusts: beyond that, the command sees no
+//     process, no socket and no network of the machine, and writes nothing but the folder.
+//
+// What holds is what the kernel can hold: [Report] says what that is here. A confinement
+// is complete or an error: nothing runs with half of one.
+//
+// The rules are made here, once for each working directory, and handed to the keeper as a
+// descriptor. Package confine applies them there.
+package sandbox
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A Mode says whether commands are confined.
+type Mode string
+
+const (
+	Auto    Mode = "auto"    // confined as far as this kernel can; the default
+	Require Mode = "require" // not started if this kernel cannot hold the whole profile
+	Off     Mode = "off"     // not confined
+)
+
+// A Profile is what a command may do.
+type Profile string
+
+const (
+	None      Profile = ""          // everything that the user may do
+	Workspace Profile = "workspace" // change the working directory
+	Sealed    Profile = "sealed"    // change the working directory, and see nothing of the machine but files
+)
+
+// Options say what a sandbox allows. The zero value works.
+type Options struct {
+	Mode     Mode     // Auto if empty
+	Writable []string // further files and folders that commands may change, as absolute paths
+	Offline  bool     // true if commands have no network but one of their own
+	Hidden   []string // files and folders that commands may not read, as absolute paths: the data folder
+	Cache    string   // folder in which each working directory has its caches; commands keep those of the user, which they cannot write, if empty
+	Temp     []string // folders that everybody writes; those of the system if nil
+	Home     string   // home folder of the user
+
+	// Warn is called with what is not held although it should be, once for each text. It
+	// may be nil.
+	Warn func(text string)
+	// ABI returns the version of Landlock; that of the kernel if nil. For tests.
+	ABI func() int
+}
+
+// usualTemp are the folders that programs write wherever they run.
+var usualTemp = []string{"/tmp", "/var/tmp", "/dev/shm"}
+
+// A Sandbox makes confinements. It is safe for concurrent use.
+type Sandbox struct {
+	o   Options
+	abi int
+
+	mu     sync.Mutex
+	warned map[string]bool
+	made   map[string]*rules // by key; the rules of working directories that were used lately
+	uses   uint64            // number of uses of rules
+}
+
+// Open returns a sandbox. Close frees its descriptors.
+func Open(o Options) *Sandbox {
+	o.Mode = cmp.Or(o.Mode, Auto)
+	if o.Temp == nil {
+		o.Temp = usualTemp
+	}
+	o.Hidden = realPaths(o.Hidden)
+	s := &Sandbox{o: o, warned: map[string]bool{}, made: map[string]*rules{}}
+	if o.Mode == Off {
+		return s
+	}
+	if s.abi = kernelABI(); o.ABI != nil {
+		s.abi = o.ABI()
+	}
+	return s
+}
+
+// Confines reports whether commands are confined, or not started if they cannot be.
+func (s *Sandbox) Confines() bool {
+	return s.o.Mode == Require || s.o.Mode == Auto && s.abi > 0
+}
+
+// Close frees the descriptors of the sandbox. Confinements that it has made stay valid.
+func (s *Sandbox) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, r := range s.made {
+		r.file.Close()
+		delete(s.made, key)
+	}
+}
+
+// A Request says which command is to be confined.
+type Request struct {
+	Root     string   // folder that the command may change: absolute, and without links
+	Env      []string // environment of the command
+	Writable []string // further folders that this command may change, without links
+	Sealed   bool     // true for the profile Sealed; otherwise it is Workspace
+}
+
+// A Confinement is what a keeper needs to confine a command. Its zero value confines
+// nothing.
+type Confinement struct {
+	Profile Profile
+	Rules   *os.File // rules of Landlock; the caller closes them. Nil if there are none
+	Env     []string // environment of the command
+	Offline bool     // true if the command gets a network of its own
+	Root    string   // sealed: folder that stays writable
+	Empty   []string // sealed: folders that the command finds empty, and may write
+	Hidden  []string // sealed: files and folders that the command finds empty
+}
+
+// Close closes the descriptors of a confinement.
+func (c *Confinement) Close() {
+	if c.Rules != nil {
+		c.Rules.Close()
+	}
+}
+
+// Errors of this package.
+var (
+	errNoLandlock = errors.New("this kernel has no Landlock")
+	errOldKernel  = errors.New("the Landlock of this kernel cannot keep commands from emptying files: Linux 6.2 can")
+)
+
+// MinABI is the version of Landlock that holds writes, which Require needs: before it, files
+// could be emptied.
+const MinABI = 3
+
+// Confine returns the confinement of a command. An error says why it cannot be confined as
+// the options demand: then it must not be started.
+func (s *Sandbox) Confine(r Request) (Confinement, error) {
+	switch {
+	case r.Sealed:
+		return s.seal(r)
+	case s == nil:
+		return Confinement{Env: r.Env}, nil
+	case s.o.Mode == Off:
+		return s.withoutRules(r), nil
+	case s.o.Mode == Require && s.abi == 0:
+		return Confinement{}, explain(errNoLandlock)
+	case s.o.Mode == Require && s.abi < MinABI:
+		return Confinement{}, explain(errOldKernel)
+	case s.abi == 0:
+		s.warn("commands are not confined: " + errNoLandlock.Error() + ", or it is switched off; see abide doctor")
+		return s.withoutRules(r), nil
+	}
+	if what := s.tooWide(r.Root); what != "" {
+		if s.o.Mode == Require {
+			return Confinement{}, explain(errors.New("the working directory " + r.Root + " " + what + ", and commands may change all of it: work in a folder below it"))
+		}
+		s.warn("the sandbox holds little here: the working directory " + r.Root + " " + what + ", and commands may change all of it")
+	}
+	c := Confinement{Profile: Workspace, Env: r.Env, Offline: s.o.Offline}
+	plan := s.plan(r)
+	c.Env = s.withCache(&plan, r)
+	var err error
+	if c.Rules, err = s.rulesFor(plan); err != nil {
+		return Confinement{}, explain(err)
+	}
+	return c, nil
+}
+
+// withoutRules returns the confinement of a command if the kernel holds no rules: only the
+// network can be taken from it.
+func (s *Sandbox) withoutRules(r Request) Confinement {
+	if !s.o.Offline {
+		return Confinement{Env: r.Env}
+	}
+	return Confinement{Profile: Workspace, Env: r.Env, Offline: true}
+}
+
+// explain adds the way out to the reason why a command was not confined.
+func explain(err error) error {
+	return &Error{err}
+}
+
+// An Error says why a command was not started: it could not be confined.
+type Error struct{ Reason error }
+
+func (e *Error) Error() string {
+	return "the sandbox cannot hold this command: " + e.Reason.Error() + "; commands.sandbox says whether commands run without it"
+}
+
+func (e *Error) Unwrap() error { return e.Reason }
+
+// warn reports a text once.
+func (s *Sandbox) warn(text string) {
+	s.mu.Lock()
+	seen := s.warned[text]
+	s.warned[text] = true
+	s.mu.Unlock()
+	if !seen && s.o.Warn != nil {
+		s.o.Warn(text)
+	}
+}
+
+// tooWide says why a working directory leaves little to be held; it returns "" if it does
+// not.
+func (s *Sandbox) tooWide(root string) string {
+	switch {
+	case root == "/":
+		return "is the root of all files"
+	case s.o.Home != "" && isBelow(s.o.Home, root):
+		return "contains your home folder"
+	case slices.ContainsFunc(s.o.Hidden, func(h string) bool { return isBelow(h, root) }):
+		return "contains the data folder of abide"
+	}
+	return ""
+}
+
+// isBelow reports whether a path is a folder or in it.
+func isBelow(path, folder string) bool {
+	rest, ok := strings.CutPrefix(path, folder)
+	return ok && (rest == "" || rest[0] == '/' || strings.HasSuffix(folder, "/"))
+}
+
+// realPaths returns the paths without links of those files that exist, and others as they
+// are.
+func realPaths(paths []string) []string {
+	list := make([]string, 0, len(paths))
+	for _, p := range paths {
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			p = real
+		}
+		list = append(list, filepath.Clean(p))
+	}
+	return list
+}
+
+// variable returns the value of a variable in an environment.
+func variable(env []string, name string) string {
+	for _, entry := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

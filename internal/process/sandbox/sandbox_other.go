@@ -1,0 +1,23 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"errors"
+	"os"
+)
+
+// Without Landlock nothing is confined, and the other functions are never called.
+
+type rules struct{ file *os.File }
+
+func kernelABI() int { return 0 }
+
+// Filters reports whether system calls can be filtered on this machine.
+func Filters() bool { return false }
+
+func (s *Sandbox) rulesFor(plan) (*os.File, error) { return nil, errNoLandlock }
+
+func (s *Sandbox) seal(Request) (Confinement, error) {
+	return Confinement{}, explain(errors.New("sealed commands need Linux"))
+}

@@ -1,0 +1,266 @@
+package process
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/abide-run/abide/internal/process/sandbox"
+)
+
+// ordinaryUser is the user that escapes are tried as if root runs the tests.
+const ordinaryUser = 54321
+
+// A prison is where escapes are tried, with what is outside of it.
+type prison struct {
+	t    *testing.T
+	m    *Manager
+	base string
+	world
+	n int
+}
+
+func newPrison(t *testing.T) *prison {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	p := &prison{t: t, base: base, world: world{Work: base + "/work", Out: base + "/out", Data: base + "/data"}}
+	must(t, os.Mkdir(p.Data, 0o755))
+	must(t, os.Mkdir(base+"/tmp", 0o755))
+	s := sandbox.Open(sandbox.Options{Hidden: []string{p.Data}, Temp: []string{base + "/tmp"}})
+	t.Cleanup(s.Close)
+	p.m = open(t, base+"/processes", Options{Sandbox: s})
+	p.startOthers()
+	return p
+}
+
+// startOthers starts what an escape finds outside: a process, sockets, a terminal and
+// shared memory of the same user.
+func (p *prison) startOthers() {
+	sleeper := exec.Command("sleep", "1000")
+	sleeper.Dir = p.base
+	must(p.t, sleeper.Start())
+	p.t.Cleanup(func() { sleeper.Process.Kill(); sleeper.Wait() })
+	p.PID = sleeper.Process.Pid
+	p.Socket, p.Abstract = p.base+"/socket", "abide-test-"+strconv.Itoa(os.Getpid())
+	for _, address := range []string{p.Socket, "@" + p.Abstract} {
+		l, err := net.Listen("unix", address)
+		must(p.t, err)
+		p.t.Cleanup(func() { l.Close() })
+		c, err := net.ListenPacket("unixgram", address+"-packets")
+		must(p.t, err)
+		p.t.Cleanup(func() { c.Close() })
+	}
+	p.listen()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	must(p.t, err)
+	p.t.Cleanup(func() { master.Close() })
+	must(p.t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	must(p.t, err)
+	p.Terminal = "/dev/pts/" + strconv.Itoa(n)
+	p.Memory, err = unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
+	must(p.t, err)
+	p.t.Cleanup(func() { unix.SysvShmCtl(p.Memory, unix.IPC_RMID, nil) })
+	if p.Helper = os.Getenv("ABIDE_TEST_HELPER"); p.Helper == "" {
+		p.Helper = "/nonexistent"
+	}
+}
+
+// listen listens on one port of the loopback addresses, and answers packets.
+func (p *prison) listen() {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(p.t, err)
+	p.t.Cleanup(func() { l.Close() })
+	p.Port = l.Addr().(*net.TCPAddr).Port
+	if six, err := net.Listen("tcp6", fmt.Sprintf("[::1]:%d", p.Port)); err == nil { // a machine may have no IPv6
+		p.t.Cleanup(func() { six.Close() })
+	}
+	packets, err := net.ListenPacket("udp4", fmt.Sprintf("127.0.0.1:%d", p.Port))
+	must(p.t, err)
+	p.t.Cleanup(func() { packets.Close() })
+	go func() { // ends when packets is closed
+		for b := make([]byte, 1); ; {
+			_, from, err := packets.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			packets.WriteTo(b, from)
+		}
+	}()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reset makes the folders of the world anew.
+func (p *prison) reset() {
+	p.t.Helper()
+	for _, dir := range []string{p.Work, p.Out, p.Out + ".moved", p.Work + ".moved"} {
+		must(p.t, os.RemoveAll(dir))
+	}
+	if _, err := os.Stat(p.Data + ".moved"); err == nil {
+		must(p.t, os.Rename(p.Data+".moved", p.Data))
+	}
+	for _, dir := range []string{p.Work, p.Out, p.Out + "/empty", p.Out + "/bin"} {
+		must(p.t, os.Mkdir(dir, 0o755))
+	}
+	for name, text := range map[string]string{
+		p.Out + "/file": "text\n", p.Out + "/.bashrc": "", p.Out + "/bin/tool": "", p.Data + "/secret": "secret\n", p.Data + "/tool": "#!/bin/sh\nexit 0\n",
+	} {
+		must(p.t, os.WriteFile(name, []byte(text), 0o755))
+	}
+}
+
+// try tries to escape. It reports whether that worked, and what was printed.
+func (p *prison) try(t *testing.T, e escape, how Spec) (bool, string) {
+	t.Helper()
+	p.reset()
+	p.n++
+	how.Key, how.Owner, how.Dir = strconv.Itoa(p.n), me, p.Work
+	how.Env = []string{
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "WORK=" + p.Work, "OUT=" + p.Out, "DATA=" + p.Data,
+		"PID=" + strconv.Itoa(p.PID), "TERMINAL=" + p.Terminal, "HELPER=" + p.Helper,
+	}
+	if how.Command = e.script; e.do != nil {
+		exe, err := os.Executable()
+		must(t, err)
+		w := p.world
+		w.Name = e.name
+		text, err := json.Marshal(w)
+		must(t, err)
+		how.Args, how.Env = []string{exe}, append(how.Env, escapeVariable+"="+string(text))
+	}
+	info := run(t, p.m, how)
+	printed := all(t, p.m, info.ID, Both)
+	if info.Exit == nil || e.do != nil && info.Exit.Code != 0 && info.Exit.Code != 7 {
+		t.Fatalf("it ended with %+v, and printed %s", info, printed)
+	}
+	if want := how.Profile; !how.Free && want == sandbox.Sealed && info.Profile != want {
+		t.Fatalf("its profile is %q", info.Profile)
+	}
+	return info.Exit.Code == 0, printed
+}
+
+// TestEscapes tries every escape: without a sandbox, where it has to work, so that the test
+// is worth something, and with each profile.
+func TestEscapes(t *testing.T) {
+	abi := sandbox.Kernel()
+	if abi == 0 {
+		skipOrFail(t, "landlock", "this kernel has no Landlock")
+	}
+	p := newPrison(t)
+	sealed := p.canSeal(t)
+	tried := map[sandbox.Profile]int{}
+	for _, e := range escapes {
+		if e.root && os.Getuid() != 0 || e.user && os.Getuid() == 0 || strings.Contains(e.script, "$HELPER") && p.Helper == "/nonexistent" {
+			continue
+		}
+		t.Run(e.name, func(t *testing.T) {
+			if !e.barred {
+				if worked, printed := p.try(t, e, Spec{Free: true}); !worked {
+					t.Skipf("it does not work without a sandbox either: %s", printed)
+				}
+			}
+			if worked, printed := p.try(t, e, Spec{}); !e.open && abi >= e.since && worked || e.open && !e.barred && !worked {
+				t.Errorf("workspace: it worked: %v, and docs/SECURITY.md says otherwise; it printed %s", worked, printed)
+			}
+			tried[sandbox.Workspace]++
+			if !sealed || e.inside {
+				return
+			}
+			if worked, printed := p.try(t, e, Spec{Profile: sandbox.Sealed}); worked {
+				t.Errorf("sealed: it worked, and printed %s", printed)
+			}
+			tried[sandbox.Sealed]++
+		})
+	}
+	t.Logf("as user %d, with Landlock %d: %v escapes were tried", os.Getuid(), abi, tried)
+	if least := 60; tried[sandbox.Workspace] < least || sealed && tried[sandbox.Sealed] < least {
+		t.Errorf("%v escapes were tried, and %d is the least", tried, least)
+	}
+}
+
+// canSeal reports whether commands can be sealed here.
+func (p *prison) canSeal(t *testing.T) bool {
+	t.Helper()
+	p.reset()
+	info, _, err := p.m.Start(t.Context(), Spec{Key: "seal", Owner: me, Command: "true", Dir: p.Work, Profile: sandbox.Sealed})
+	if err == nil {
+		_, err = p.m.WaitGone(t.Context(), me, info.ID)
+		must(t, err)
+		return true
+	}
+	if required("namespaces") {
+		t.Fatalf("ABIDE_REQUIRE asks for namespaces, and %v", err)
+	}
+	t.Logf("sealed commands were not tried: %v", err)
+	return false
+}
+
+func required(what string) bool {
+	return slices.Contains(strings.Split(os.Getenv("ABIDE_REQUIRE"), ","), what)
+}
+
+// skipOrFail skips a test for a reason that lies in the machine, or fails it where
+// ABIDE_REQUIRE names what is missing.
+func skipOrFail(t *testing.T, what, reason string) {
+	t.Helper()
+	if required(what) {
+		t.Fatalf("ABIDE_REQUIRE asks for %s, and %s", what, reason)
+	}
+	t.Skip("skipped: " + reason)
+}
+
+// TestEscapesOfAnOrdinaryUser runs TestEscapes as a user without rights.
+func TestEscapesOfAnOrdinaryUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		skipOrFail(t, "users", "only root can try escapes as another user; TestEscapes has tried those of this one")
+	}
+	dir, err := os.MkdirTemp("", "abide-escapes")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	must(t, os.Chmod(dir, 0o755))
+	exe, err := os.ReadFile("/proc/self/exe")
+	must(t, err)
+	must(t, os.WriteFile(dir+"/test", exe, 0o755))
+	must(t, os.Mkdir(dir+"/home", 0o700))
+	must(t, os.Chown(dir+"/home", ordinaryUser, ordinaryUser))
+	cmd := exec.Command(dir+"/test", "-test.run=^TestEscapes$", "-test.v")
+	cmd.Dir = dir + "/home"
+	cmd.Env = append(os.Environ(), "HOME="+dir+"/home", "TMPDIR="+dir+"/home", "ABIDE_TEST_HELPER="+installHelper(dir))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinaryUser, Gid: ordinaryUser}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "tried") || strings.Contains(line, "--- SKIP") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+}
+
+// TestWhatIsNotHeldIsDocumented holds docs/SECURITY.md against the table of escapes.
+func TestWhatIsNotHeldIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/SECURITY.md")
+	must(t, err)
+	for _, e := range escapes {
+		if e.open && !strings.Contains(string(text), e.name) {
+			t.Errorf("docs/SECURITY.md does not say that nothing holds this: %s", e.name)
+		}
+	}
+}
