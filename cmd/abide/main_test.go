@@ -21,6 +21,7 @@ import (
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/audit"
 	"github.com/abide-run/abide/internal/cli"
+	"github.com/abide-run/abide/internal/process/sandbox"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/turn"
 )
@@ -53,10 +54,15 @@ func TestStories(t *testing.T) {
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond != "root" {
-				return false, fmt.Errorf("unknown condition %q", cond)
+			switch cond {
+			case "root":
+				return os.Getuid() == 0, nil // root may read everything
+			case "landlock":
+				return sandbox.Kernel() > 0, nil
+			case "namespaces":
+				return sandbox.TrySealed() == nil, nil
 			}
-			return os.Getuid() == 0, nil // root may read everything
+			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits":    exits,

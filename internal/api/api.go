@@ -204,6 +204,9 @@ type OpenAbide struct {
 	// configuration, unix:PATH, tcp:HOST:PORT, or local. A session that exists keeps its
 	// own, and refuses a client that wants another one.
 	Workspace string `json:"workspace,omitempty"`
+	// Sealed makes the commands of a new session sealed: they see nothing of the machine
+	// but files, and need no permission. A session that exists keeps what it is.
+	Sealed bool `json:"sealed,omitempty"`
 }
 
 // These types are more than a form of messages, so they have a package of their own.

@@ -241,6 +241,9 @@ func (d *decisions) inForce(s *scene) ([]string, []grant) {
 			rules = append(rules, r.text())
 		}
 	}
+	if s.config.Sealed {
+		rules = append(rules, commands...)
+	}
 	if d.rules.AllowReads {
 		rules = append(rules, "read")
 	}

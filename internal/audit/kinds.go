@@ -203,6 +203,7 @@ type (
 		Permissions      permissionRules `json:"permissions"`
 		Agent            *agentOf        `json:"agent"`
 		Workspace        *place          `json:"workspace"`
+		Sealed           bool            `json:"sealed"`
 	}
 
 	// hookMembers are about what a hook was asked and has said.

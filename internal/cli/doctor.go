@@ -93,6 +93,7 @@ func (a *app) examine(ctx context.Context) []finding {
 		examineLimits(loaded.Config.Commands, add)
 		examineSandbox(loaded.Config.Commands, add)
 	}
+	examineSealed(add)
 	if loaded != nil && folder {
 		exposed := a.keyMode() // the engine corrects the mode
 		a.examineLog(ctx, add)

@@ -16,6 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model/scripted"
 )
 
@@ -64,6 +65,7 @@ type runFlags struct {
 	resume   string
 	last     bool
 	yolo     bool
+	sealed   bool
 	maxSteps int
 	detach   bool
 	name     string
@@ -82,6 +84,7 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVarP(&f.last, "continue", "c", false, "continue the last session of this directory")
 	flags.StringArrayVar(&f.answers, "answer", nil, "with --resume: answer an open question, as `REQUEST=ANSWER`; approve, reject or text")
 	flags.BoolVar(&f.yolo, "yolo", false, "allow everything that no rule denies; protected files are asked about all the same")
+	flags.BoolVar(&f.sealed, "sealed", false, "for code that you do not trust: commands change nothing but the working directory, have no network, and run unasked")
 	flags.IntVar(&f.maxSteps, "max-steps", 0, "stop the turn after `N` model requests (default 200)")
 	flags.StringVar(&f.name, "name", "", "`NAME` of the session")
 	flags.StringVar(&f.workspace, "workspace", "", "`WORKSPACE` of a new session: a name of the configuration, unix:PATH, tcp:HOST:PORT, or local for the machine of the engine")
@@ -121,6 +124,10 @@ func (f *runFlags) check() error {
 		return usagef("--answer needs a waiting session: name it with --resume")
 	case f.detach && len(f.answers) > 0:
 		return usagef("--detach and --answer cannot be used together: answer with abide answer, and send the prompt afterwards")
+	case f.sealed && f.resumes():
+		return usagef("--sealed is for a new session: one that was begun with it stays sealed, and another one cannot be sealed later")
+	case f.sealed && f.workspace != "" && f.workspace != event.LocalWorkspace:
+		return usagef("--sealed and --workspace cannot be used together: only commands on this machine can be sealed")
 	case f.maxSteps < 0:
 		return usagef("--max-steps: %d is negative; give the number of model requests, or 0 for the default", f.maxSteps)
 	case f.scenario != "" && f.model != "" && f.model != "scripted":

@@ -162,7 +162,7 @@ func (r *runner) openParams() (api.OpenParams, error) {
 	p := api.OpenParams{
 		SessionID: r.id, Model: model, Provider: provider, ReasoningEffort: r.flags.effort, ClientName: "abide",
 		RequestPermission: true, RequestUserInput: true, Streaming: r.streaming(),
-		Abide: &api.OpenAbide{Name: r.flags.name, Approve: r.flags.rules(), MaxSteps: r.flags.maxSteps, Keep: true},
+		Abide: &api.OpenAbide{Name: r.flags.name, Approve: r.flags.rules(), MaxSteps: r.flags.maxSteps, Keep: true, Sealed: r.flags.sealed},
 	}
 	if err != nil {
 		return p, err

@@ -10,6 +10,15 @@ import (
 	"github.com/abide-run/abide/internal/process/sandbox"
 )
 
+// examineSealed reports whether sealed sessions are possible.
+func examineSealed(add note) {
+	if err := sandbox.TrySealed(); err != nil {
+		add("sealed", doubt, "abide run --sealed does not work here: %v", err)
+		return
+	}
+	add("sealed", good, "abide run --sealed works: commands of such a session see no process, socket or network of this machine")
+}
+
 // examineSandbox reports what the kernel holds of the commands of agents.
 func examineSandbox(c config.Commands, add note) {
 	abi, mode := sandbox.Kernel(), sandbox.Mode(cmp.Or(c.Sandbox, string(sandbox.Auto)))

@@ -10,6 +10,7 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/process/sandbox"
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/bash"
@@ -31,9 +32,13 @@ func (t tasks) Exec(ctx context.Context, r rpc.Run) (api.Task, error) {
 	if err != nil {
 		return api.Task{}, err
 	}
+	profile := sandbox.None
+	if r.Sealed {
+		profile = sandbox.Sealed
+	}
 	info, _, err := t.commands.Processes.Start(ctx, process.Spec{
 		Key: r.Key, Owner: t.commands.Owner(r.Session), Command: r.Command, Dir: r.Dir, Title: "of a client", Class: process.OneShot,
-		Env: env, Limits: process.Limits{Time: r.Limit},
+		Env: env, Limits: process.Limits{Time: r.Limit}, Profile: profile,
 	})
 	if err != nil {
 		return api.Task{}, fmt.Errorf("the command did not start: %w", err)

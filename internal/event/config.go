@@ -67,6 +67,7 @@ type SessionConfiguredData struct {
 	Agent *AgentOf `json:"agent,omitempty"` // set if the session is an agent that another session started
 
 	Workspace *Workspace `json:"workspace,omitempty"` // where the files and processes are; nil if that is the machine of the engine
+	Sealed    bool       `json:"sealed,omitempty"`    // true if commands are sealed, and need no permission; a session keeps it for life
 }
 
 // A Workspace is where the files and the processes of a session are, if that is not the

@@ -25,7 +25,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (info Info, attached boo
 	var how sandbox.Confinement
 	if !m.has(spec) {
 		if how, err = m.confine(&spec); err != nil {
-			return Info{}, false, fmt.Errorf("start: %w", err)
+			return Info{}, false, err
 		}
 		defer how.Close()
 	}

@@ -201,7 +201,7 @@ func (tx *txn) reconfigure(to event.SessionConfiguredData, keep bool) error {
 		to = mergeConfig(is, to)
 	}
 	to.Managed = is.Managed.With(to.Managed) // nobody loosens what was restricted
-	to.Workspace = is.Workspace
+	to.Workspace, to.Sealed = is.Workspace, is.Sealed
 	if to.WorkingDirectory == "" {
 		to.WorkingDirectory = is.WorkingDirectory
 	}

@@ -104,6 +104,7 @@ type Call struct {
 	Arguments json.RawMessage
 	Dir       string   // working directory of the session
 	Env       []string // environment of the session
+	Sealed    bool     // true if the commands of the session are sealed
 
 	Scope event.ScopeRules // files that the session may use without asking, and files that it may never use
 

@@ -291,7 +291,7 @@ func (c Catalog) toolCall(s *State, call *Call) tool.Call {
 	return tool.Call{
 		Session: s.ID, ID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt, Begun: call.Begun,
 		Arguments: call.Request.Arguments, Dir: cmp.Or(call.Dir, s.Setup.Config.WorkingDirectory),
-		Scope: s.scope(), Granted: call.Granted, Decision: call.Decision, Asked: call.Shown, Review: call.Review, State: s,
+		Sealed: s.Setup.Config.Sealed, Scope: s.scope(), Granted: call.Granted, Decision: call.Decision, Asked: call.Shown, Review: call.Review, State: s,
 	}
 }
 

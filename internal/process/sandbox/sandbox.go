@@ -19,6 +19,7 @@ package sandbox
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -189,15 +190,13 @@ func (s *Sandbox) withoutRules(r Request) Confinement {
 
 // explain adds the way out to the reason why a command was not confined.
 func explain(err error) error {
-	return &Error{err}
+	return &Error{fmt.Errorf("%w; commands.sandbox says whether commands run without it", err)}
 }
 
 // An Error says why a command was not started: it could not be confined.
 type Error struct{ Reason error }
 
-func (e *Error) Error() string {
-	return "the sandbox cannot hold this command: " + e.Reason.Error() + "; commands.sandbox says whether commands run without it"
-}
+func (e *Error) Error() string { return "the sandbox cannot hold this command: " + e.Reason.Error() }
 
 func (e *Error) Unwrap() error { return e.Reason }
 

@@ -18,6 +18,11 @@ func Filters() bool { return false }
 
 func (s *Sandbox) rulesFor(plan) (*os.File, error) { return nil, errNoLandlock }
 
+// TrySealed returns why commands cannot be sealed.
+func TrySealed() error { return errNotLinux }
+
+var errNotLinux = errors.New("sealed commands need Linux")
+
 func (s *Sandbox) seal(Request) (Confinement, error) {
-	return Confinement{}, explain(errors.New("sealed commands need Linux"))
+	return Confinement{}, &Error{errNotLinux}
 }

@@ -3,10 +3,15 @@ package sandbox
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/abide-run/abide/internal/process/record"
+	"github.com/abide-run/abide/internal/process/sandbox/confine"
 )
 
 // sealedEmpty are the folders that a sealed command finds empty, and may write: sockets and
@@ -19,7 +24,7 @@ func (s *Sandbox) seal(r Request) (Confinement, error) {
 		s = Open(Options{Mode: Off})
 	}
 	if what := s.tooWide(r.Root); what != "" {
-		return Confinement{}, explain(errors.New("a sealed command may change all of its working directory, and " + r.Root + " " + what))
+		return Confinement{}, &Error{fmt.Errorf("a sealed command may change all of its working directory, and %s %s: work in a folder below it", r.Root, what)}
 	}
 	c := Confinement{Profile: Sealed, Offline: true, Root: r.Root, Empty: s.sealedEmpty(), Hidden: slices.Clone(s.o.Hidden)}
 	for _, path := range listeningSockets() {
@@ -58,4 +63,57 @@ func listeningSockets() (paths []string) {
 	}
 	slices.Sort(paths)
 	return slices.Compact(paths)
+}
+
+// TrySealed starts a sealed command that does nothing, and returns why that is not
+// possible. The program has to import package keeper.
+func TrySealed() error {
+	attr, err := confine.Namespaces(true)
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "abide-sealed-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	work, err = filepath.EvalSymlinks(work)
+	if err != nil {
+		return err
+	}
+	s := Open(Options{Mode: Off})
+	program, err := exec.LookPath("true")
+	if err != nil {
+		return err
+	}
+	orders, feed, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer orders.Close()
+	var failures bytes.Buffer
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{confine.StageName}, SysProcAttr: attr, ExtraFiles: []*os.File{orders, nil}}
+	read, write, err := os.Pipe()
+	if err != nil {
+		feed.Close()
+		return err
+	}
+	defer read.Close()
+	cmd.ExtraFiles[1] = write
+	err = cmd.Start()
+	write.Close()
+	if err != nil {
+		feed.Close()
+		return fmt.Errorf("make namespaces: %w", err)
+	}
+	r := record.New(confine.Stage).With("program", program).WithAll("arg", []string{"true"}).With("dir", work).WithFlag("sealed", true).
+		With("root", work).WithAll("empty", s.sealedEmpty())
+	_, err = feed.Write(r.Line())
+	feed.Close()
+	_, copied := failures.ReadFrom(read)
+	ended := cmd.Wait()
+	if failures.Len() > 0 {
+		return errors.New(failures.String())
+	}
+	return errors.Join(err, copied, ended)
 }

@@ -248,6 +248,7 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 	if a := p.Abide; a != nil {
 		s.Name, s.Config.Approve = cmp.Or(a.Name, s.Name), cmp.Or(a.Approve, s.Config.Approve)
 		s.Config.MaxSteps = cmp.Or(a.MaxSteps, s.Config.MaxSteps)
+		s.Config.Sealed = a.Sealed
 		if a.Env != nil {
 			s.Env = a.Env
 		}

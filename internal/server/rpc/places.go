@@ -3,6 +3,7 @@ package rpc
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
@@ -65,6 +66,9 @@ func (c *conn) place(ctx context.Context, spec *session.Spec, p api.OpenParams) 
 	at, dir, err := c.server.opts.Workspaces.Choose(ctx, choice, p.WorkingDirectory)
 	if err != nil || at == nil {
 		return err
+	}
+	if spec.Config.Sealed {
+		return errBadParams{errors.New("sealed: only commands on the machine of the engine can be sealed, and the session is to work in another workspace")}
 	}
 	spec.Env, spec.Config.Scope.Allow, spec.Config.Workspace = nil, nil, at
 	spec.Config.WorkingDirectory = dir

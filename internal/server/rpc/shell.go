@@ -25,6 +25,7 @@ type Run struct {
 	Dir     string
 	Env     []string
 	Limit   time.Duration // none if zero
+	Sealed  bool          // true if the commands of the session are sealed
 }
 
 // Shell runs commands for clients. They are commands of their session like those
@@ -66,7 +67,7 @@ func (c *conn) exec(ctx context.Context, p api.ShellExecParams) (any, error) {
 	}
 	task, err := c.server.opts.Shell.Exec(ctx, Run{
 		Session: p.SessionID, Key: cmp.Or(p.Key, event.NewID()), Command: p.Command, Dir: cmp.Or(p.Cwd, st.Config.WorkingDirectory),
-		Env: env, Limit: time.Duration(p.Timeout) * time.Millisecond,
+		Env: env, Limit: time.Duration(p.Timeout) * time.Millisecond, Sealed: st.Config.Sealed,
 	})
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/process/sandbox"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
 	"github.com/abide-run/abide/internal/tool/bash/screen"
@@ -374,6 +375,9 @@ func (r *runner) process(ctx context.Context, call tool.Call, q request) (proces
 	spec := process.Spec{
 		Key: call.Key, Owner: r.Owner(call.Session), Command: command, Dir: q.dir,
 		Env: env, Title: q.description, Class: process.OneShot, Stdin: q.stdin || q.tty, Free: q.free,
+	}
+	if call.Sealed && !q.free {
+		spec.Profile = sandbox.Sealed
 	}
 	if r.Place != nil {
 		place, err := r.Place(ctx, call)
