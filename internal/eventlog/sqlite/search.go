@@ -527,117 +527,83 @@ func (x *searchIndex) fill(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// The number of matches that are sorted to find the newest, and the number of sessions, the
-// last modified first, in which more matches than that are looked for one session at a time.
-const (
-	maxSorted      = 1000
-	recentSessions = 256
-)
+// maxSorted is the number of matches that are sorted to find the newest.
+const maxSorted = 1000
 
 // isListed is true for the sessions that are searched.
 const isListed = " NOT s.deleted AND CASE WHEN json_valid(s.info) THEN s.info ->> '$.listed' END"
 
-// query returns the places of messages, those of the last modified session first. The time
-// it takes must not grow with the number of matches more than it has to: a common word is in
-// most messages, and the newest of them are wanted.
+// query returns the places of messages, those of the last modified session first. A common
+// word is in most messages, and only the newest of them are wanted: then the sessions are
+// looked at in their order, until there are enough, instead of the session of each match.
 func (x *searchIndex) query(match string, most int) ([]messagePlace, error) {
-	matches, err := x.numbers("SELECT rowid FROM messages WHERE words MATCH ? LIMIT ?", match, maxSorted+1)
+	matches, err := x.matches(match)
 	if err != nil || len(matches) == 0 {
 		return nil, err
 	}
-	if len(matches) <= maxSorted {
-		return x.places(`SELECT s.name, m.rowid & 0xffffffff
-			FROM messages m CROSS JOIN log.sessions s ON s.id = m.rowid >> 32
-			WHERE m.words MATCH ? AND `+isListed+" ORDER BY s.modified DESC, m.rowid LIMIT ?", match, most)
+	if len(matches) > maxSorted {
+		return x.newest(matches, most)
 	}
-	recent, err := x.numbers("SELECT s.id FROM log.sessions s WHERE"+isListed+latestFirst+" LIMIT ?", recentSessions)
-	if err != nil {
-		return nil, err
-	}
-	places, err := x.findIn(recent, match, most)
-	if err != nil || len(places) == most {
-		return places, err
-	}
-	matching, err := x.matching(match)
-	if err != nil {
-		return nil, err
-	}
-	return x.findIn(matching, match, most)
+	return x.places(most, nil, `SELECT s.name, m.rowid
+		FROM messages m CROSS JOIN log.sessions s ON s.id = m.rowid >> 32
+		WHERE m.words MATCH ? AND`+isListed+" ORDER BY s.modified DESC, m.rowid LIMIT ?", match, most)
 }
 
-// latestFirst is the order of sessions in an answer. The first column has an index.
-const latestFirst = " ORDER BY s.recent DESC, s.modified DESC, s.id"
-
-// matching returns the sessions with a match, the last modified first.
-func (x *searchIndex) matching(match string) (sessions []int64, err error) {
-	has := make(map[int64]bool)
-	err = x.each("SELECT rowid >> 32 FROM messages WHERE words MATCH ?", []any{match}, func(session int64) { has[session] = true })
-	if err != nil {
-		return nil, err
+// newest returns the places of sorted matches, those of the last modified session first.
+func (x *searchIndex) newest(matches []int64, most int) ([]messagePlace, error) {
+	of := func(row int64) []int64 {
+		first, _ := slices.BinarySearch(matches, key(row, 0))
+		end, _ := slices.BinarySearch(matches, key(row+1, 0))
+		return matches[first:end]
 	}
-	err = x.each("SELECT s.id FROM log.sessions s WHERE NOT s.deleted"+latestFirst, nil, func(session int64) {
-		if has[session] {
-			sessions = append(sessions, session)
-		}
-	})
-	return sessions, err
+	return x.places(most, of, "SELECT s.name, s.id FROM log.sessions s WHERE"+isListed+" ORDER BY s.recent DESC, s.modified DESC, s.id")
 }
 
-// findIn returns the places of messages in sessions, in their order, until there are enough.
-func (x *searchIndex) findIn(sessions []int64, match string, most int) (places []messagePlace, err error) {
-	for _, session := range sessions {
-		more, err := x.places(`SELECT s.name, m.rowid & 0xffffffff
-			FROM log.sessions s CROSS JOIN messages m
-			WHERE s.id = ? AND`+isListed+" AND m.words MATCH ? AND m.rowid BETWEEN ? AND ? ORDER BY m.rowid LIMIT ?",
-			session, match, key(session, 0), key(session, maxSeq), most-len(places))
-		if err != nil {
-			return nil, err
-		}
-		if places = append(places, more...); len(places) == most {
-			break
-		}
-	}
-	return places, nil
-}
-
-// places returns the rows of a query for places.
-func (x *searchIndex) places(text string, args ...any) (places []messagePlace, err error) {
+// places returns the places that a query for names and keys finds, most at last. If of is not
+// nil, the query is for names and rows of sessions, and of returns the keys of a row.
+func (x *searchIndex) places(most int, of func(row int64) []int64, text string, args ...any) (places []messagePlace, err error) {
 	rows, err := x.conn.QueryContext(context.Background(), text, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	for rows.Next() {
-		var p messagePlace
-		if err := rows.Scan(&p.id, &p.seq); err != nil {
+	for len(places) < most && rows.Next() {
+		var id event.SessionID
+		var found int64
+		if err := rows.Scan(&id, &found); err != nil {
 			return nil, err
 		}
-		places = append(places, p)
+		keys := []int64{found}
+		if of != nil {
+			keys = of(found)
+		}
+		for _, k := range keys[:min(len(keys), most-len(places))] {
+			places = append(places, messagePlace{id, event.Seq(k & maxSeq)})
+		}
 	}
 	return places, rows.Err()
 }
 
-// numbers returns the rows of a query for numbers.
-func (x *searchIndex) numbers(text string, args ...any) (list []int64, err error) {
-	err = x.each(text, args, func(n int64) { list = append(list, n) })
-	return list, err
+// matches returns the keys of all matches, in order.
+func (x *searchIndex) matches(match string) ([]int64, error) {
+	return x.numbers("SELECT rowid FROM messages WHERE words MATCH ? ORDER BY rowid", match)
 }
 
-// each calls f with each row of a query for numbers.
-func (x *searchIndex) each(text string, args []any, f func(int64)) error {
+// numbers returns the rows of a query for numbers.
+func (x *searchIndex) numbers(text string, args ...any) (list []int64, err error) {
 	rows, err := x.conn.QueryContext(context.Background(), text, args...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var n int64
 		if err := rows.Scan(&n); err != nil {
-			return err
+			return nil, err
 		}
-		f(n)
+		list = append(list, n)
 	}
-	return rows.Err()
+	return list, rows.Err()
 }
 
 // match reads a message that the index has found. ok is false if it cannot be read any
