@@ -61,6 +61,7 @@ func inEachWorld(t *testing.T, f func(t *testing.T, h *home)) {
 // environment is that of every process on the folder.
 func (h *home) environment(more ...string) []string {
 	return append([]string{
+		"ABIDE_DUMPABLE=1", // the tests find processes by their environment
 		"COPILOT_HOME=" + h.dir, "HOME=" + filepath.Dir(h.dir), "TMPDIR=" + os.TempDir(), "PATH=" + os.Getenv("PATH"),
 	}, more...)
 }

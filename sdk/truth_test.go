@@ -32,7 +32,7 @@ func (h *home) tryPeek(ctx context.Context) (*client.Client, error) {
 		return nil, err
 	}
 	c := client.New(conn, client.Options{})
-	if _, err := c.Connect(ctx, ""); err != nil {
+	if _, err := c.Connect(ctx, f.Token()); err != nil {
 		_ = c.Close()
 		return nil, err
 	}
