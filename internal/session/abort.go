@@ -18,7 +18,7 @@ type Stopped struct {
 	Dropped    int           // number of inputs that were dropped
 	Calls      []StoppedCall // the calls whose commands are ended with the turn, also those of agents
 	Background int           // number of tasks that go on, also those of agents
-	Compaction bool          // true if a compaction was stopped
+	Compaction bool          // true if a compaction was stopped, also one of an agent
 
 	sessions []event.SessionID // the sessions that were stopped: that of the abort and its agents
 	requests []<-chan struct{} // closed when the requests to models that were under way are over
@@ -28,6 +28,7 @@ type Stopped struct {
 func (s *Stopped) add(agent Stopped) {
 	s.Calls = append(s.Calls, agent.Calls...)
 	s.Background += agent.Background
+	s.Compaction = s.Compaction || agent.Compaction
 	s.sessions = append(s.sessions, agent.sessions...)
 	s.requests = append(s.requests, agent.requests...)
 }
@@ -44,8 +45,8 @@ func (h *Host) Abort(ctx context.Context, id event.SessionID, reason string) err
 	return err
 }
 
-// Stop stops the turn of a session, the turns of the agents that work for it, and
-// their commands. It is no error if no turn is running. The abort is stored before
+// Stop stops the turn of a session, the turns of the agents that work or worked for it,
+// their compactions and their commands. It is no error if no turn is running. The abort is stored before
 // anything is stopped, and from then on it is carried out by whatever engine there is.
 // Stop returns when the requests to models and the commands have ended, or after stopTime.
 //
@@ -53,8 +54,8 @@ func (h *Host) Abort(ctx context.Context, id event.SessionID, reason string) err
 // begins no turn until somebody speaks to the session. The same holds for its agents.
 func (h *Host) Stop(ctx context.Context, id event.SessionID, d event.AbortData) (Stopped, error) {
 	stopped, err := h.stopWorking(ctx, id, d)
-	if err == nil && d.Hold {
-		err = h.holdAgents(ctx, &stopped)
+	if err == nil && d.Stops() {
+		err = h.stopFormerAgents(ctx, &stopped, d.Hold || stopped.Turn)
 	}
 	if err != nil {
 		return stopped, err
@@ -145,9 +146,10 @@ func (h *Host) countTasks(id event.SessionID, open []turn.Task, stopped *Stopped
 	}
 }
 
-// holdAgents holds the agents of a session that was stopped whose calls are over: a task
-// that an agent has left would begin a turn of the agent.
-func (h *Host) holdAgents(ctx context.Context, stopped *Stopped) error {
+// stopFormerAgents stops what the agents of a session that was stopped still do although their
+// calls are over: a compaction, or a turn that began later. If hold is true, tasks that they
+// have left begin no turn either.
+func (h *Host) stopFormerAgents(ctx context.Context, stopped *Stopped, hold bool) error {
 	var left []event.SessionID
 	for s, err := range h.store.Active(ctx) {
 		if err != nil {
@@ -157,14 +159,14 @@ func (h *Host) holdAgents(ctx context.Context, stopped *Stopped) error {
 			left = append(left, s.ID)
 		}
 	}
-	hold := event.AbortFor(stoppedWithCall)
-	hold.KeepQueue, hold.Hold = true, true
+	d := event.AbortFor(stoppedWithCall)
+	d.KeepQueue, d.Hold = hold, hold
 	session := stopped.sessions[0]
 	for _, id := range left {
 		if !h.Agents.WorksFor(ctx, id, session) {
 			continue
 		}
-		its, err := h.stopWorking(ctx, id, hold)
+		its, err := h.stopWorking(ctx, id, d)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}

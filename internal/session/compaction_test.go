@@ -14,6 +14,7 @@ import (
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/session"
@@ -617,6 +618,96 @@ func TestAStopEndsTheCompactionOfASessionAtRest(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAStopEndsTheCompactionsOfAgents: the session of an agent is compacted while the agent
+// works, or after it has answered. The session that it worked for is stopped, and nothing is
+// asked for the agent any more.
+func TestAStopEndsTheCompactionsOfAgents(t *testing.T) {
+	hold := event.AbortData{Reason: "user_initiated", KeepQueue: true, Hold: true}
+	for _, test := range []struct {
+		name  string
+		agent string // what the agent does meanwhile: work or rest
+		turn  bool   // true if the session that has started it is in a turn
+		stop  event.AbortData
+		ends  bool
+	}{
+		{"the agent works", "work", true, event.AbortFor("enough"), true},
+		{"the agent has answered", "rest", true, event.AbortFor("enough"), true},
+		{"the agent has answered, held", "rest", true, hold, true},
+		{"the turn is over", "rest", false, event.AbortFor("enough"), true},
+		{"the turn is over, held", "rest", false, hold, true},
+		{"for the queue only", "rest", true, event.AbortData{Reason: "user_initiated", KeepQueue: true}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := &delegatingModel{works: test.agent == "work", waits: test.turn, asked: make(chan struct{}), summing: make(chan struct{}), summed: make(chan struct{})}
+			b := withAgents(t, m)
+			v := b.Create("s", &session.Client{})
+			b.Send("s", event.InputAcceptedData{Prompt: "Delegate it"})
+			if m.works || m.waits {
+				<-m.asked
+			} else {
+				v.Await(t, 0, event.SessionIdle)
+			}
+			agent := child(t, []event.Event{b.AwaitStored("s", eventlog.End{}, event.ToolBegun)})
+			go func() { _, _ = b.Host.Context.Compact(context.Background(), agent, session.Squeeze{}) }() // how it ends is in the log
+			<-m.summing
+			if stopped, err := b.Host.Stop(t.Context(), "s", test.stop); err != nil || stopped.Turn != test.turn {
+				t.Fatalf("stopped %+v, %v", stopped, err)
+			}
+			select {
+			case <-m.summed:
+				if !test.ends {
+					t.Error("the compaction was ended, although the session goes on")
+				}
+			default:
+				if test.ends {
+					t.Error("the model is still asked for a summary of the agent's work")
+				}
+			}
+		})
+	}
+}
+
+// A delegatingModel gives its work to an agent, which makes calls. Requests for a summary
+// are not answered.
+type delegatingModel struct {
+	works, waits    bool          // the last request of the agent, or of the session that has started it, is not answered
+	asked           chan struct{} // closed when a request that is not answered was made
+	summing, summed chan struct{} // closed when a summary is asked for, and when that has ended
+
+	mu    sync.Mutex
+	steps map[string]int // number of answers, by session
+}
+
+func (m *delegatingModel) Ask(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+	m.mu.Lock()
+	step := m.steps[req.Session]
+	if m.steps == nil {
+		m.steps = make(map[string]int)
+	}
+	m.steps[req.Session]++
+	m.mu.Unlock()
+	silent, calls := m.works, 2 // with one there is nothing that can be summarised
+	name, args := "act", `{}`
+	if req.Session == "s" {
+		silent, calls = m.waits, 1
+		name, args = "task", `{"description":"d","prompt":"p","agent_type":"task","name":"n"}`
+	}
+	switch {
+	case isSummary(req):
+		close(m.summing)
+		<-ctx.Done()
+		close(m.summed)
+		return nil, ctx.Err()
+	case step < calls:
+		return &model.Reply{Text: "I go on.", Calls: []model.Call{{ID: fmt.Sprintf("call-%d", step), Name: name, Arguments: json.RawMessage(args)}}}, nil
+	case silent:
+		close(m.asked)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return &model.Reply{Text: "done"}, nil
 }
 
 func TestACompactionByHand(t *testing.T) {
