@@ -3,5 +3,6 @@
 // It holds tests only: that packages import only from the layers below their own,
 // that the picture in docs/ARCHITECTURE.md has all of them, that every package
 // says what it is for, that only a part's own file assigns a part of turn.State,
-// and that nothing is left for later in a comment.
+// that the engine reads every field that settings reach it through, and that nothing
+// is left for later in a comment.
 package archtest
