@@ -7,6 +7,7 @@ type CompactParams struct {
 	SessionID          event.SessionID `json:"sessionId"`
 	CustomInstructions string          `json:"customInstructions,omitempty"`
 	TokenLimit         int             `json:"tokenLimit,omitempty"`
+	Key                string          `json:"abideKey,omitempty"`
 }
 
 // CompactResult is the result of a compaction.

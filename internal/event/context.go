@@ -12,7 +12,7 @@ const (
 )
 
 var _ = list(
-	Kind{Type: CompactionStart, body: body[CompactionStartData], Lasting: true, Answer: CompactionComplete},
+	Kind{Type: CompactionStart, body: body[CompactionStartData], Lasting: true, Keyed: true, Answer: CompactionComplete},
 	Kind{Type: CompactionComplete, body: body[CompactionCompleteData], Lasting: true},
 	Kind{Type: ContextEpoch, body: body[ContextEpochData], Hidden: true, Lasting: true, Shapes: true},
 	Kind{Type: UsageInfo, body: body[UsageInfoData], Sent: true, Silent: true},
@@ -38,6 +38,7 @@ type CompactionStartData struct {
 	Through        Seq    `json:"through"`               // position of the newest message that is compacted or kept
 	EstimateSource string `json:"estimateSource"`        // "usage" if a provider counted the tokens, or "estimate"
 	Must           bool   `json:"must,omitempty"`        // true if the next request does not fit without it
+	Key            string `json:"key,omitempty"`         // idempotency key of the request that asked for it
 }
 
 // CompactionRules say when and how a session is compacted. A field that is nil, zero
@@ -178,3 +179,5 @@ func (CompactionStartData) Type() Type    { return CompactionStart }
 func (CompactionCompleteData) Type() Type { return CompactionComplete }
 func (ContextEpochData) Type() Type       { return ContextEpoch }
 func (UsageInfoData) Type() Type          { return UsageInfo }
+
+func (d CompactionStartData) Request() Request { return Request{Key: d.Key, ID: d.CompactionID} }

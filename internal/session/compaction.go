@@ -71,6 +71,7 @@ type occasion struct {
 	retain         int
 	limit          int // number of tokens that a request may have afterwards
 	instructions   string
+	key            string // idempotency key of the request; empty if there is none
 	done           chan event.CompactionCompleteData
 }
 
@@ -130,7 +131,7 @@ func (s *Session) planCompaction(tx *txn, o occasion) (*compaction, error) {
 		start: event.CompactionStartData{
 			ConversationTokens: r.Messages, SystemTokens: r.System, ToolDefinitionsTokens: r.Tools, CurrentTokens: r.Tokens,
 			TokenLimit: o.limit, Trigger: o.trigger, Model: s.state.Setup.Model,
-			CompactionID: event.NewID(), Point: o.point, BaseEpochID: s.state.EpochID(), EstimateSource: string(r.Source), Must: o.must,
+			CompactionID: event.NewID(), Point: o.point, BaseEpochID: s.state.EpochID(), EstimateSource: string(r.Source), Must: o.must, Key: o.key,
 		},
 		items: items, seen: len(q.Messages), began: tx.now, config: s.state.Setup.Config, model: s.state.Setup.Model, done: o.done,
 		in: compact.Input{

@@ -710,6 +710,37 @@ func (m *delegatingModel) Ask(ctx context.Context, req *model.Request, _ func(mo
 	return &model.Reply{Text: "done"}, nil
 }
 
+// TestARepeatedRequestCompactsNothingThatWasStopped: the reply to a request for a compaction is
+// lost with the engine, and the request comes again. What somebody has stopped stays stopped;
+// what ended with the engine is done again, once.
+func TestARepeatedRequestCompactsNothingThatWasStopped(t *testing.T) {
+	for _, stop := range []bool{true, false} {
+		asked := make(chan struct{})
+		m := &scriptedModel{lines: []scriptedReply{{text: "hi"}}, summaries: []scriptedReply{{wait: make(chan struct{}), asked: asked}, {text: "They said hi."}, {text: "Twice."}}}
+		s := squeeze(t, m, event.SessionConfiguredData{})
+		s.say("first")
+		how := session.Squeeze{Key: "k"}
+		go func() { _, _ = s.Host.Context.Compact(context.Background(), "s", how) }() // the reply is lost
+		<-asked
+		want, summed := "done", 2
+		if stop {
+			want, summed = "failed", 1
+			if stopped, err := s.Host.Stop(t.Context(), "s", event.AbortFor("enough")); err != nil || !stopped.Compaction {
+				t.Fatalf("stopped %+v, %v", stopped, err)
+			}
+		}
+		s.Restart()
+		for range 2 {
+			if d, err := s.Host.Context.Compact(t.Context(), "s", how); err != nil || d.Outcome != want || (d.Cause == event.CauseAborted) != stop {
+				t.Errorf("stopped %v: it ended with %+v, %v", stop, d, err)
+			}
+		}
+		if _, n := m.counts(); n != summed {
+			t.Errorf("stopped %v: %d summaries were asked for, want %d", stop, n, summed)
+		}
+	}
+}
+
 func TestACompactionByHand(t *testing.T) {
 	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}, summaries: []scriptedReply{{text: "They said hi."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})

@@ -16,11 +16,13 @@ type Context struct{ host *Host }
 // A Squeeze says how a session is compacted by hand.
 type Squeeze struct {
 	Instructions string
-	Limit        int // number of tokens that a request may have afterwards; the model's limit if zero
+	Limit        int    // number of tokens that a request may have afterwards; the model's limit if zero
+	Key          string // idempotency key of the request; empty if there is none
 }
 
 // Compact compacts a session by hand and returns the outcome. The compaction goes on
-// if ctx is done first.
+// if ctx is done first. A request that is repeated gets the outcome of the compaction that
+// it has begun: one that somebody has stopped stays stopped.
 func (cx Context) Compact(ctx context.Context, id event.SessionID, how Squeeze) (event.CompactionCompleteData, error) {
 	done := make(chan event.CompactionCompleteData, 1)
 	err := cx.host.maintain(ctx, id, func(tx *txn) error {
@@ -30,6 +32,12 @@ func (cx Context) Compact(ctx context.Context, id event.SessionID, how Squeeze) 
 		if tx.State.Context.Compaction != nil {
 			return fmt.Errorf("session %s: %w", id, ErrCompacting)
 		}
+		if d, err := cx.host.compactedFor(ctx, tx, how.Key); d != nil || err != nil {
+			if d != nil {
+				done <- *d
+			}
+			return err
+		}
 		g := tx.s.currentGauge()
 		limit := g.policy.Limit
 		if how.Limit > 0 {
@@ -37,7 +45,7 @@ func (cx Context) Compact(ctx context.Context, id event.SessionID, how Squeeze) 
 		}
 		return tx.compact(occasion{
 			trigger: event.TriggerManual, point: event.PointBackground, retain: max(0, g.policy.Retained), limit: limit,
-			instructions: how.Instructions, done: done,
+			instructions: how.Instructions, key: how.Key, done: done,
 		})
 	})
 	if err != nil {
@@ -51,6 +59,35 @@ func (cx Context) Compact(ctx context.Context, id event.SessionID, how Squeeze) 
 	case <-cx.host.ctx.Done():
 		return event.CompactionCompleteData{}, context.Cause(cx.host.ctx)
 	}
+}
+
+// compactedFor returns how the compaction ended that the request with a key has begun; nil if
+// there is none, or if it ended with the engine, so that it is due again.
+func (h *Host) compactedFor(ctx context.Context, tx *txn, key string) (*event.CompactionCompleteData, error) {
+	if tx.State.Sent(key) == "" {
+		return nil, nil
+	}
+	var begun string // id of the last compaction for the request
+	var ended *event.CompactionCompleteData
+	for e, err := range h.store.Read(ctx, tx.s.id, 0) {
+		if err != nil {
+			return nil, err
+		}
+		switch e.Type {
+		case event.CompactionStart:
+			if d, err := event.As[event.CompactionStartData](e); err == nil && d.Key == key {
+				begun, ended = d.CompactionID, nil
+			}
+		case event.CompactionComplete:
+			if d, err := event.As[event.CompactionCompleteData](e); err == nil && begun != "" && d.CompactionID == begun {
+				ended = &d
+			}
+		}
+	}
+	if ended == nil || ended.Cause == event.CauseInterrupted {
+		return nil, nil
+	}
+	return ended, nil
 }
 
 // endOrphanedCompaction ends a compaction that the log says is under way and this

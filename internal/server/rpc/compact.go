@@ -20,7 +20,7 @@ var _ = register(map[string]method{
 
 // compact compacts a session. That it could not be done is a result, not an error.
 func (c *conn) compact(ctx context.Context, p api.CompactParams) (api.CompactResult, error) {
-	d, err := c.server.host.Context.Compact(ctx, p.SessionID, session.Squeeze{Instructions: p.CustomInstructions, Limit: p.TokenLimit})
+	d, err := c.server.host.Context.Compact(ctx, p.SessionID, session.Squeeze{Instructions: p.CustomInstructions, Limit: p.TokenLimit, Key: p.Key})
 	if err != nil {
 		return api.CompactResult{}, noSession(p.SessionID, err)
 	}

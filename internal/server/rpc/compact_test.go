@@ -40,6 +40,23 @@ func TestAClientCompactsASessionAndTakesItBack(t *testing.T) {
 	}
 }
 
+// TestARepeatedCompactionIsAnsweredFromTheLog: a relay sends a request again whose reply was lost.
+func TestARepeatedCompactionIsAnsweredFromTheLog(t *testing.T) {
+	p := newFiled(t).open(api.SessionCreate, nil)
+	p.must(api.SessionSend, object{"sessionId": "s", "prompt": "Reply with exactly: HELLO"}, nil)
+	p.await(event.SessionIdle)
+	var first, again, other api.CompactResult
+	p.must(api.HistoryCompact, object{"sessionId": "s", "abideKey": "k"}, &first)
+	p.must(api.HistoryCompact, object{"sessionId": "s", "abideKey": "k"}, &again)
+	p.must(api.HistoryCompact, object{"sessionId": "s", "abideKey": "l"}, &other)
+	if first.Outcome != event.OutcomeDone || again.Outcome != first.Outcome || again.EpochID != first.EpochID || again.SummaryContent != first.SummaryContent {
+		t.Errorf("first %+v, then %+v", first, again)
+	}
+	if other.Outcome != event.OutcomeSkipped {
+		t.Errorf("another request: %+v", other)
+	}
+}
+
 func TestNothingToCancelIsNoError(t *testing.T) {
 	p := newFiled(t).open(api.SessionCreate, nil)
 	var c api.CancelledResult
