@@ -6,6 +6,7 @@ import (
 
 	"github.com/abide-run/abide/internal/process/record"
 	"github.com/abide-run/abide/internal/process/sandbox/confine"
+	"github.com/abide-run/abide/internal/process/sys"
 )
 
 // forkStage starts a command in namespaces of its own: a stage arranges them and executes
@@ -32,7 +33,14 @@ func (k *keeper) forkStage(program string, args []string, attr *syscall.ProcAttr
 	}
 	env := []string{"GOMAXPROCS=2", "GOGC=10", Marker + "=" + lookUpEnv(attr.Env, Marker)}
 	defer k.enterGroup(namespaces)()
+	open := namespaces.UidMappings != nil && syscall.Geteuid() != 0
+	if open { // otherwise the file of the child that takes the users of the namespace belongs to root
+		sys.SetDumpable(true)
+	}
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{confine.StageName}, &syscall.ProcAttr{Env: env, Files: files, Sys: namespaces})
+	if open {
+		sys.SetDumpable(false)
+	}
 	syscall.Close(orders)
 	syscall.Close(report)
 	defer syscall.Close(failures)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/abide-run/abide/internal/process/record"
 	"github.com/abide-run/abide/internal/process/sandbox/confine"
+	"github.com/abide-run/abide/internal/process/sys"
 )
 
 // sealedEmpty are the folders that a sealed command finds empty, and may write: sockets and
@@ -100,6 +101,9 @@ func TrySealed() error {
 	}
 	defer read.Close()
 	cmd.ExtraFiles[1] = write
+	if os.Geteuid() != 0 { // otherwise the file of the child that takes the users of the namespace belongs to root
+		_ = sys.SetDumpable(true) // the start says what is wrong
+	}
 	err = cmd.Start()
 	write.Close()
 	if err != nil {
