@@ -385,7 +385,7 @@ func (k *keeper) writeInput(in *input) (done bool, err error) {
 	}
 	if k.stdin == k.terminal && k.stdin >= 0 && !in.last { // a terminal is not closed: its input ends when that is typed
 		in.data, in.last = k.endKeys(), true
-		if done, err = k.writeData(in); !done {
+		if done, _ := k.writeData(in); !done { // a terminal that cannot be written to is closed
 			return false, nil
 		}
 	}
