@@ -55,7 +55,7 @@ func TestCommandsAreLookedAfterWithTheEnvironmentOfTheirSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools, err := openTools(f, Commands{}, workspaces.New(workspaces.Options{}), nil, slog.New(slog.DiscardHandler))
+	tools, err := openTools(f, Commands{}, workspaces.New(workspaces.Options{}), nil, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func (k *keeper) forkStage(program string, args []string, attr *syscall.ProcAttr
 	if err != nil {
 		return 0, errUnconfined{err}
 	}
-	namespaces.Setpgid, namespaces.Setsid, namespaces.Setctty, namespaces.Ctty = attr.Sys.Setpgid, attr.Sys.Setsid, attr.Sys.Setctty, attr.Sys.Ctty
+	namespaces.Setpgid, namespaces.Foreground, namespaces.Ctty = attr.Sys.Setpgid, attr.Sys.Foreground, attr.Sys.Ctty
 	orders, feed, err := pipe()
 	if err != nil {
 		return 0, err
