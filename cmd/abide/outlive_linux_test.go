@@ -235,7 +235,7 @@ func checkFolder(t *testing.T, dir string) {
 	must(t, err)
 	for _, e := range entries {
 		switch e.Name() {
-		case "abide.db", "abide.db-wal", "abide.db-shm", "lock", "processes", "sessions", "locations.json", "memory", "token":
+		case "abide.db", "abide.db-wal", "abide.db-shm", "lock", "processes", "sessions", "locations.json", "memory", "secrets.key", "sock.token", "token":
 		default:
 			t.Errorf("%s is left in the data folder", e.Name())
 		}

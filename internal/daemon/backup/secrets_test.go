@@ -53,9 +53,9 @@ func TestABackupHasNoKeyUnlessItIsAskedFor(t *testing.T) {
 				key, err := os.ReadFile(s.KeyFile)
 				must(t, err)
 				if bytes.Contains(archive, key) != with || bytes.Contains(archive, []byte("hidden-token")) != with ||
-					bytes.Contains(archive, []byte("4711")) || bytes.Contains(archive, []byte("hidden-draft")) {
+					bytes.Contains(archive, []byte("hidden-4711")) || bytes.Contains(archive, []byte("hidden-draft")) {
 					t.Errorf("key %v, token %v, secret %v, draft %v", bytes.Contains(archive, key), bytes.Contains(archive, []byte("hidden-token")),
-						bytes.Contains(archive, []byte("4711")), bytes.Contains(archive, []byte("hidden-draft")))
+						bytes.Contains(archive, []byte("hidden-4711")), bytes.Contains(archive, []byte("hidden-draft")))
 				}
 				to := Target{Dir: filepath.Join(t.TempDir(), "restored")}
 				r, err := to.ReadFile(t.Context(), path)
@@ -92,8 +92,8 @@ func TestClearSecretsOfAnOlderVersionAreLeftOut(t *testing.T) {
 	path, report := backUp(t, s)
 	archive, err := os.ReadFile(path)
 	must(t, err)
-	if report.Secrets != SecretsLeftOut || bytes.Contains(archive, []byte("4711")) {
-		t.Errorf("reported %q, in the backup: %v", report.Secrets, bytes.Contains(archive, []byte("4711")))
+	if report.Secrets != SecretsLeftOut || bytes.Contains(archive, []byte("hidden-4711")) {
+		t.Errorf("reported %q, in the backup: %v", report.Secrets, bytes.Contains(archive, []byte("hidden-4711")))
 	}
 	to := Target{Dir: filepath.Join(t.TempDir(), "restored")}
 	r, err := to.ReadFile(t.Context(), path)

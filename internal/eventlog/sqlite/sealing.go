@@ -64,8 +64,9 @@ func (s *Store) recordKey(ctx context.Context) error {
 	if ids := s.sealing.keys.IDs(); len(ids) > 0 && slices.Contains(s.sealing.known, ids[0]) {
 		return nil
 	}
-	if err := s.open(ctx); err != nil {
-		return err // a closed store makes no key
+	// A store that is closed, or not at its place any more, makes no key.
+	if err := s.do(ctx, &op{apply: func(*writing) error { return nil }, committed: func() {}}); err != nil {
+		return err
 	}
 	id, err := s.sealing.keys.Ready()
 	if err != nil {
