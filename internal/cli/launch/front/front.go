@@ -21,6 +21,9 @@ import (
 
 func init() {
 	makePrivate()
+	if isStage(os.Args) {
+		return
+	}
 	if os.Getpid() == 1 {
 		if code, ok := asInit(); ok {
 			syscall.Exit(code)
@@ -34,6 +37,11 @@ func init() {
 		syscall.Exit(code)
 	}
 }
+
+// isStage reports whether this process is a stage of a sealed command. It is the first
+// process of its namespace and waits for the others itself. A process between it and its
+// keeper would hold the pipe open on which the keeper waits for the start.
+func isStage(args []string) bool { return len(args) > 0 && args[0] == sys.StageName }
 
 // dumpableVariable is the environment variable that lets debuggers and measuring programs
 // of the same user look into the processes of this program.

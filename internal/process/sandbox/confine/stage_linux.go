@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/abide-run/abide/internal/process/record"
+	"github.com/abide-run/abide/internal/process/sys"
 )
 
 // A stage is this same program, started again in new namespaces: it arranges what the
@@ -16,7 +17,7 @@ import (
 // to be arranged from inside.
 
 // StageName is the name of a stage: its argument zero.
-const StageName = "abide-stage"
+const StageName = sys.StageName
 
 // Stage is the kind of the record that tells a stage what to do:
 //
