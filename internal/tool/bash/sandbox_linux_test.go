@@ -47,9 +47,10 @@ func newConfined(t *testing.T) (*caller, string) {
 		}
 		m.Close()
 	})
+	notes := t.TempDir()
 	c := bash.New(bash.Options{
 		Processes: local.New(work, m).Processes, Confined: true,
-		Notes: func(event.SessionID) (string, error) { return t.TempDir(), nil },
+		Notes: func(event.SessionID) (string, error) { return notes, nil },
 		Place: func(_ context.Context, call tool.Call) (bash.Place, error) { return bash.Place{Root: call.Dir}, nil },
 	})
 	d := &caller{t: t, c: c, tools: map[string]tool.Tool{}, session: "s1", dir: work}
@@ -114,6 +115,30 @@ func TestARunWithoutTheSandboxIsAskedAboutEachTime(t *testing.T) {
 	again := d.call(strings.Replace(arguments, "true", "false", 1))
 	if r := d.run("bash", again); !strings.Contains(r.Text, "exit code 1") {
 		t.Errorf("a run that was not allowed gives %s", r.Text)
+	}
+}
+
+// A command that was allowed to run without the sandbox may take its input for commands.
+func TestInputToACommandWithoutTheSandboxIsAskedAboutEachTime(t *testing.T) {
+	d, _ := newConfined(t)
+	for name, free := range map[string]bool{"free": true, "held": false} {
+		for _, command := range []string{"bash", "cat"} { // cat takes input for data, and has it approved for longer otherwise
+			id := name + "-" + command
+			if r := d.run("bash", d.call(fmt.Sprintf(`{"command":%q,"description":"try","mode":"async","stdin":true,"shellId":%q,"unsandboxed":%v}`, command, id, free))); r.Failed {
+				t.Fatalf("%s: %s", id, r.Text)
+			}
+			ask, err := d.tools["write_bash"].Permission(t.Context(), d.call(fmt.Sprintf(`{"shellId":%q,"input":"x{enter}"}`, id)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, rules := range []event.PermissionRules{{}, {Allow: []string{"write_bash"}}} {
+				decision := approval.Judge(approval.All, rules, ask.SessionGrants(), ask)
+				if asked := decision.Verdict == approval.Ask; asked != free || free && len(decision.Offers(ask)) != 1 {
+					t.Errorf("input to %s is %+v", id, decision)
+				}
+			}
+			d.run("stop_bash", d.call(fmt.Sprintf(`{"shellId":%q}`, id)))
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/process/sandbox"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
 )
@@ -97,21 +98,40 @@ func (w *writer) Permission(ctx context.Context, call tool.Call) (*approval.Requ
 			return nil, err
 		}
 	}
-	return w.readThere(ctx, call, in, func(in approval.Surroundings) (*approval.Request, error) { return inputRequest(e, t, in, body) })
+	free, err := w.isFree(ctx, call, t)
+	if err != nil {
+		return nil, err
+	}
+	return w.readThere(ctx, call, in, func(in approval.Surroundings) (*approval.Request, error) {
+		return inputRequest(e, t, in, body, free)
+	})
+}
+
+// isFree reports whether a running command is outside of the sandbox that commands have.
+// What is typed into it is done outside of the sandbox, too.
+func (w *writer) isFree(ctx context.Context, call tool.Call, t Task) (bool, error) {
+	if !w.Confined || t.Process.Key == "" || t.Process.Profile != sandbox.None {
+		return false, nil
+	}
+	there, err := w.elsewhere(ctx, call)
+	return there == nil, err // commands elsewhere have no sandbox to leave
 }
 
 // inputRequest returns the request for permission to write to the input of a command.
-func inputRequest(e writeRequest, t Task, in approval.Surroundings, body shellRequest) (*approval.Request, error) {
+func inputRequest(e writeRequest, t Task, in approval.Surroundings, body shellRequest, free bool) (*approval.Request, error) {
 	command := cmp.Or(oneLine(t.Process.Command, maxDescription), "an unknown command")
-	ask := &approval.Request{Kind: approval.Shell, More: event.PermissionMore{Dir: t.Process.Dir, Terminal: t.Process.TTY, Input: true}}
+	ask := &approval.Request{Kind: approval.Shell, Unconfined: free, More: event.PermissionMore{Dir: t.Process.Dir, Terminal: t.Process.TTY, Input: true}}
 	if takesData(t.Process.Command) {
 		ask.ReadCommand(shell.Parse(""), in) // there are no commands in it
-		ask.Subjects, body.CanOffer = []string{approval.InputTo + t.Process.Key}, true
+		ask.Subjects, body.CanOffer = []string{approval.InputTo + t.Process.Key}, !free
 		ask.More.Reasons = []string{"it is input to the running command " + command}
 		return ask, addBody(ask, body)
 	}
 	ask.ReadCommand(shell.Parse(e.judged()), in)
 	body.Warning = "The running command may take this input for commands."
+	if free {
+		body.Warning += " It runs without the sandbox: it can do everything that you can."
+	}
 	ask.More.Reasons = []string{"the running command " + command + " may take this input for commands"}
 	return ask, addBody(ask, body)
 }
