@@ -29,15 +29,17 @@ func (s *Sandbox) withCache(p *plan, r Request) []string {
 	}
 	sum := sha256.Sum256([]byte(r.Root))
 	dir := filepath.Join(s.o.Cache, hex.EncodeToString(sum[:8]))
-	if err := makeCache(dir, userCache(r.Env, s.o.Home)); err != nil {
-		s.warn("commands have no folder for caches: " + err.Error())
-		return r.Env
+	if !leadsThrough(dir, slices.Concat(p.write, p.optional)) { // otherwise commands can make it, and put links in its place
+		if err := makeCache(dir, userCache(r.Env, s.o.Home)); err != nil {
+			s.warn("commands have no folder for caches: " + err.Error())
+			return r.Env
+		}
+		var err error
+		if dir, err = filepath.EvalSymlinks(dir); err != nil {
+			return r.Env
+		}
+		p.optional = append(p.optional, dir)
 	}
-	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return r.Env
-	}
-	p.optional = append(p.optional, dir)
 	env := slices.DeleteFunc(slices.Clone(r.Env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return isCacheVariable(name)
@@ -46,6 +48,35 @@ func (s *Sandbox) withCache(p *plan, r Request) []string {
 		env = append(env, v.name+"="+filepath.Join(dir, v.folder))
 	}
 	return env
+}
+
+// maxLinks is the number of links that a path may have.
+const maxLinks = 40
+
+// leadsThrough reports whether a path, or what its links lead to, is in one of the folders
+// at any of its parts. A path with too many links counts as one that is.
+func leadsThrough(path string, folders []string) bool {
+	at, rest := "/", strings.Split(filepath.Clean(path), "/")
+	for links := 0; len(rest) > 0; {
+		next := filepath.Join(at, rest[0])
+		rest = rest[1:]
+		if slices.ContainsFunc(folders, func(f string) bool { return isBelow(next, f) }) {
+			return true
+		}
+		target, err := os.Readlink(next)
+		if err != nil {
+			at = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return true
+		}
+		if filepath.IsAbs(target) {
+			at = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return false
 }
 
 func isCacheVariable(name string) bool {

@@ -221,6 +221,8 @@ func (s *Sandbox) tooWide(root string) string {
 		return "contains your home folder"
 	case slices.ContainsFunc(s.o.Hidden, func(h string) bool { return isBelow(h, root) }):
 		return "contains the data folder of abide"
+	case slices.ContainsFunc(s.o.Hidden, func(h string) bool { return isBelow(root, h) }):
+		return "is in a folder that commands may not read, such as the data folder of abide"
 	}
 	return ""
 }
