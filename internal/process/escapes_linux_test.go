@@ -68,6 +68,7 @@ var escapes = []escape{
 	{name: "remove a folder outside", script: `rmdir "$OUT/empty"`},
 	{name: "make a link outside", script: `ln -s x "$OUT/link"`},
 	{name: "make a named pipe outside", script: `mkfifo "$OUT/fifo"`},
+	{name: "write to a named pipe outside", script: `echo x 1<> "$OUT/pipe"`},
 	{name: "make a hard link to a file outside", script: `ln "$OUT/file" hard && echo x >> hard`},
 	{name: "make a hard link outside", script: `echo x > mine && ln mine "$OUT/hard"`},
 	{name: "write through a link to a file", script: `ln -s "$OUT/file" link && echo x >> link`},

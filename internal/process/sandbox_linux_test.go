@@ -123,6 +123,7 @@ func (p *prison) reset() {
 	} {
 		must(p.t, os.WriteFile(name, []byte(text), 0o755))
 	}
+	must(p.t, syscall.Mkfifo(p.Out+"/pipe", 0o666))
 }
 
 // try tries to escape. It reports whether that worked, and what was printed.

@@ -202,16 +202,26 @@ func attachRoot(tree int, path string) error {
 	return attach(tree, path)
 }
 
-// noMounts returns rules of Landlock that keep a command from changing mounts and from
-// making devices, and that scope signals and abstract sockets; -1 if the kernel has no
-// Landlock: the mounts are locked without it, too.
-func noMounts() (int, error) {
+// Rights of Landlock to files.
+const (
+	writeFile   = 1 << 1
+	makeDevices = 1<<6 | 1<<11
+	refer       = 1 << 13
+
+	badFile = syscall.Errno(77) // EBADFD: files of pipes and the like need no rule
+)
+
+// sealedRules returns rules of Landlock that keep a command from changing mounts and from
+// making devices, and that scope signals and abstract sockets. They let it write only where
+// the mounts do: a named pipe elsewhere can be written although it is mounted read-only, and
+// whoever reads it gets what the command says. It returns -1 if the kernel has no Landlock:
+// the mounts are locked without it, too.
+func sealedRules(o record.Record) (int, error) {
 	version, _, errno := syscall.RawSyscall(landlockCreate, 0, 0, 1)
 	if errno != 0 || version < 2 {
 		return -1, nil
 	}
-	const makeDevices, refer = 1<<6 | 1<<11, 1 << 13
-	attributes, size := [3]uint64{makeDevices | refer}, uintptr(8)
+	attributes, size := [3]uint64{makeDevices | refer | writeFile}, uintptr(8)
 	if version >= 6 {
 		attributes[2], size = 1|2, unsafe.Sizeof(attributes)
 	}
@@ -219,20 +229,47 @@ func noMounts() (int, error) {
 	if errno != 0 {
 		return -1, errors.New("make rules of Landlock: " + errno.Error())
 	}
-	top, err := syscall.Open("/", openPath|syscall.O_CLOEXEC, 0)
-	if err != nil {
+	rules := int(fd)
+	syscall.CloseOnExec(rules)
+	if err := addPath(rules, "/", refer); err != nil {
 		return -1, err
 	}
-	defer syscall.Close(top)
+	for _, dir := range append(o.All("empty"), "/dev", o.Get("root")) {
+		if err := addPath(rules, dir, writeFile|refer); err != nil {
+			return -1, err
+		}
+	}
+	for stream := range 3 { // the terminal of a command is that of its keeper, and not in /dev here
+		if err := addRule(rules, stream, writeFile); err != nil {
+			return -1, err
+		}
+	}
+	return rules, nil
+}
+
+// addPath adds a rule of Landlock about a folder. One that is not there needs none.
+func addPath(rules int, path string, rights uint64) error {
+	fd, err := syscall.Open(path, openPath|syscall.O_CLOEXEC, 0)
+	if err == syscall.ENOENT {
+		return nil
+	}
+	if err != nil {
+		return errors.New("open " + path + ": " + err.Error())
+	}
+	defer syscall.Close(fd)
+	return addRule(rules, fd, rights)
+}
+
+func addRule(rules, fd int, rights uint64) error {
 	rule := struct {
 		rights uint64
 		fd     int32
-	}{refer, int32(top)}
-	if _, _, errno := syscall.RawSyscall6(landlockAdd, fd, 1, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
-		return -1, errors.New("make a rule of Landlock: " + errno.Error())
+	}{rights, int32(fd)}
+	_, _, errno := syscall.RawSyscall6(landlockAdd, uintptr(rules), 1, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+	if errno != 0 && errno != badFile {
+		return errors.New("make a rule of Landlock: " + errno.Error())
 	}
-	syscall.CloseOnExec(int(fd))
-	return int(fd), nil
+	return nil
 }
 
 // stageCapabilities are what a stage needs in its namespace: SETPCAP, NET_ADMIN, SYS_ADMIN. A

@@ -140,7 +140,7 @@ func runSealed(o record.Record) (int, error) {
 	if err := arrange(o); err != nil {
 		return 1, err
 	}
-	rules, err := noMounts()
+	rules, err := sealedRules(o)
 	if err != nil {
 		return 1, err
 	}
