@@ -3,8 +3,10 @@ package process
 import (
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -97,8 +99,9 @@ func hungUp(conn *net.UnixConn) bool {
 	return gone
 }
 
-// dial connects to the socket of the keeper. It names the folder by its descriptor,
-// because the path may be longer than the path of a socket may be.
+// dial connects to the socket of the keeper, and shows it the open journal: commands in a
+// sandbox can connect too, but not open it. It names the folder by its descriptor, because
+// the path may be longer than the path of a socket may be.
 func (p *proc) dial() (*net.UnixConn, error) {
 	dir, err := os.Open(p.dir)
 	if err != nil {
@@ -106,7 +109,21 @@ func (p *proc) dial() (*net.UnixConn, error) {
 	}
 	defer dir.Close()
 	path := "/proc/self/fd/" + itoa(int(dir.Fd())) + "/" + keeper.SocketFile
-	return net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	journal, err := os.Open(filepath.Join(p.dir, keeper.StateFile))
+	if err == nil {
+		// The record asks for nothing: keepers of older versions do not answer it either.
+		err = sendFiles(conn, record.New(keeper.Arm).WithInt("at", math.MaxInt64).Line(), journal)
+		journal.Close()
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
 }
 
 func claim(dir string, r record.Record) (won bool, err error) {

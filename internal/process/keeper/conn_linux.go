@@ -38,6 +38,7 @@ type inputs struct {
 // A conn is a connection to a daemon.
 type conn struct {
 	fd       int
+	shown    bool   // true if the other end is a daemon: it has shown that it can open the journal
 	files    []int  // descriptors that came with requests and are not used yet
 	in       []byte // received bytes of a request that is not complete
 	out      []byte // bytes that are not sent yet
@@ -181,18 +182,42 @@ func (k *keeper) serve() {
 
 func (k *keeper) accept() {
 	fd, _, err := syscall.Accept4(k.listener, syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK)
-	if err == nil {
-		k.addConn(fd)
+	if err != nil {
+		return
 	}
+	if len(k.conns) >= maxConns { // those who show nothing keep no daemon out
+		if i := slices.IndexFunc(k.conns, func(c *conn) bool { return !c.shown }); i >= 0 {
+			syscall.Close(k.conns[i].fd)
+			k.conns = slices.Delete(k.conns, i, i+1)
+		}
+	}
+	k.addConn(fd, false)
 }
 
 // addConn adds a connection.
-func (k *keeper) addConn(fd int) {
+func (k *keeper) addConn(fd int, shown bool) {
 	if len(k.conns) >= maxConns {
 		syscall.Close(fd)
 		return
 	}
-	k.conns = append(k.conns, newConn(fd))
+	c := newConn(fd)
+	c.shown = shown
+	k.conns = append(k.conns, c)
+}
+
+// isShown reports whether the other end of a connection is a daemon: it has sent the journal,
+// open for reading, along with its first byte. Every process of the user can connect to the
+// socket, also a command that a sandbox keeps from the data folder. Such a command can get a
+// descriptor of the journal that reads nothing, so that is no proof.
+func (c *conn) isShown() bool {
+	for _, fd := range c.files {
+		var theirs, ours syscall.Stat_t
+		same := syscall.Fstat(fd, &theirs) == nil && syscall.Fstat(stateFD, &ours) == nil && theirs.Dev == ours.Dev && theirs.Ino == ours.Ino
+		c.shown = c.shown || same && sys.Reads(fd)
+		syscall.Close(fd)
+	}
+	c.files = nil
+	return c.shown
 }
 
 // receive reads requests and carries them out.
@@ -203,7 +228,7 @@ func (k *keeper) receive(c *conn) {
 		return
 	}
 	c.files = append(c.files, filesIn(rights[:m])...)
-	if err != nil || n <= 0 || len(c.in)+n > maxRequest {
+	if err != nil || n <= 0 || len(c.in)+n > maxRequest || !c.shown && !c.isShown() {
 		c.closed = true
 		return
 	}
@@ -243,7 +268,7 @@ func (k *keeper) handleRequest(c *conn, r record.Record) {
 	case Meet:
 		if len(c.files) > 0 {
 			syscall.SetNonblock(c.files[0], true)
-			k.addConn(c.files[0])
+			k.addConn(c.files[0], true)
 			c.files = c.files[1:]
 		}
 	case Arm:

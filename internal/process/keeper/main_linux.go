@@ -108,7 +108,7 @@ func (k *keeper) runCommand(first *conn, setupErr error) (code int, again bool) 
 	}
 	k.fault("claimed")
 	syscall.SetNonblock(first.fd, true)
-	first.watching = true
+	first.watching, first.shown = true, true
 	k.conns = append(k.conns, first)
 	if err := k.begin(); err != nil {
 		k.note(record.New(Failed).With("reason", err.Error()), true)

@@ -185,3 +185,11 @@ func WriteFile(path string, text []byte) error {
 	_, err = syscall.Write(fd, text)
 	return err
 }
+
+// Reads reports whether a descriptor can be used to read its file. One that was opened with
+// O_PATH, or with both bits of the access mode, cannot: no right to read was needed for it.
+func Reads(fd int) bool {
+	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFL, 0)
+	mode := flags & syscall.O_ACCMODE
+	return errno == 0 && flags&openPath == 0 && (mode == syscall.O_RDONLY || mode == syscall.O_RDWR)
+}
