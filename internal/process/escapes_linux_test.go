@@ -132,6 +132,7 @@ var escapes = []escape{
 	{name: "lower the priority of another process", do: func(w world) error { return syscall.Setpriority(syscall.PRIO_PROCESS, w.PID, 19) }, open: true, user: true},
 	{name: "bind another process to a processor", do: bindToProcessor, open: true, user: true},
 	{name: "use shared memory of another process", do: attachMemory, open: true},
+	{name: "read what is typed at another terminal", script: `: < "$TERMINAL"`, open: true},
 	{name: "write to another terminal", script: `echo x > "$TERMINAL"`, open: true},
 
 	// Sockets and networks.
