@@ -405,7 +405,7 @@ func TestASpecThatIsNotWholeWasNeverBegun(t *testing.T) {
 	if left := m.All(); len(left) != 0 {
 		t.Errorf("%+v", left)
 	}
-	entries, _ := os.ReadDir(dir)
+	entries := namesIn(t, dir)
 	if len(entries) != 2 {
 		t.Errorf("%v are left", entries)
 	}

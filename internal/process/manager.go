@@ -67,7 +67,8 @@ func (o Options) withDefaults() Options {
 type Manager struct {
 	dir    string
 	opts   Options
-	folder *os.File // locked while the manager is open
+	folder *os.File
+	lock   *os.File // file in the folder that is locked while the manager is open
 	boot   string   // boot and PID namespace of this program
 
 	ctx    context.Context // cancelled by Close
@@ -93,11 +94,11 @@ func Open(dir string, opts Options) (*Manager, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	folder, err := lockFolder(dir)
+	folder, lock, err := lockFolder(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open processes in %s: %w", dir, err)
 	}
-	m := &Manager{dir: dir, opts: opts.withDefaults(), folder: folder, boot: boot, procs: map[ID]*proc{}}
+	m := &Manager{dir: dir, opts: opts.withDefaults(), folder: folder, lock: lock, boot: boot, procs: map[ID]*proc{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if err := m.load(); err != nil {
 		m.Close()
@@ -106,21 +107,26 @@ func Open(dir string, opts Options) (*Manager, error) {
 	return m, nil
 }
 
-// lockFolder creates the folder if it does not exist and locks it, so that no
+// lockName is the name of the file that is locked. The folder itself could be locked by a
+// command that a sandbox keeps from the files in it: it can open folders to list them.
+const lockName = "lock"
+
+// lockFolder creates the folder if it does not exist and locks the file in it, so that no
 // other program manages it.
-func lockFolder(dir string) (*os.File, error) {
+func lockFolder(dir string) (folder, lock *os.File, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	folder, err := os.Open(dir)
+	if lock, err = os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return nil, nil, err
+	}
+	if err = tryLock(lock); err == nil {
+		folder, err = os.Open(dir)
+	}
 	if err != nil {
-		return nil, err
+		lock.Close()
 	}
-	if err := tryLock(folder); err != nil {
-		folder.Close()
-		return nil, err
-	}
-	return folder, nil
+	return folder, lock, err
 }
 
 // load adopts the processes that were started before, and removes the folders that
@@ -158,7 +164,7 @@ func (m *Manager) Close() error {
 	for _, r := range m.spareDirs {
 		r.remove()
 	}
-	return errors.Join(unlock(m.folder), m.folder.Close())
+	return errors.Join(unlock(m.lock), m.lock.Close(), m.folder.Close())
 }
 
 // find returns a process if it belongs to the owner.

@@ -159,9 +159,8 @@ func TestSpareFoldersAreUsedAndRemovedOnClose(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	left, err := os.ReadDir(dir)
-	if err != nil || len(left) != 2 {
-		t.Errorf("%v is left, err = %v", left, err)
+	if left := namesIn(t, dir); len(left) != 2 {
+		t.Errorf("%v is left", left)
 	}
 }
 
@@ -174,8 +173,8 @@ func TestAFolderThatIsInTheWayIsLeftAlone(t *testing.T) {
 	if _, _, err := m.Start(t.Context(), spec("k", "true")); !errors.Is(err, os.ErrExist) {
 		t.Errorf("err = %v", err)
 	}
-	if left, err := os.ReadDir(m.dir); err != nil || len(left) != 1 || left[0].Name() != filepath.Base(at) {
-		t.Errorf("%v is left, err = %v", left, err)
+	if left := namesIn(t, m.dir); len(left) != 1 || left[0] != filepath.Base(at) {
+		t.Errorf("%v is left", left)
 	}
 }
 
@@ -247,7 +246,7 @@ func TestAKeeperThatComesTooLateRunsNothing(t *testing.T) {
 		t.Errorf("there is a claim: %v", err)
 	}
 	m.discard(p.id)
-	if left, err := os.ReadDir(m.dir); len(left) > 0 || err != nil {
-		t.Errorf("%v is left, err = %v", left, err)
+	if left := namesIn(t, m.dir); len(left) > 0 {
+		t.Errorf("%v is left", left)
 	}
 }

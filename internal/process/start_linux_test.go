@@ -190,7 +190,7 @@ func TestAStartThatIsCancelledBeforeItBeganLeavesNothing(t *testing.T) {
 	if _, err := m.Find(me, "k"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("Find: %v", err)
 	}
-	entries, _ := os.ReadDir(m.dir)
+	entries := namesIn(t, m.dir)
 	if len(entries) != 0 {
 		t.Errorf("%v are left", entries)
 	}

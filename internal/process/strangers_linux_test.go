@@ -82,3 +82,16 @@ func dialFolder(t *testing.T, folder string) *net.UnixConn {
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
+
+// A command in the sandbox can open every folder, to list it, and lock what it has opened.
+func TestACommandThatLocksTheFolderKeepsNobodyOut(t *testing.T) {
+	dir := t.TempDir()
+	folder, err := os.Open(dir)
+	must(t, err)
+	defer folder.Close()
+	must(t, unix.Flock(int(folder.Fd()), unix.LOCK_EX))
+	open(t, dir, Options{})
+	if _, err := Open(dir, Options{}); !errors.Is(err, ErrInUse) {
+		t.Errorf("a second program manages the folder: %v", err)
+	}
+}

@@ -61,7 +61,7 @@ func (f *Folder) Deletions() (sessions []string, err error) {
 // processes. Asking the system for a lock would take it for a moment, so its list of
 // locks is read. Where there is none, nobody is seen.
 func (f *Folder) Engine() bool {
-	locks := [][]byte{f.inode("lock"), f.inode("processes")}
+	locks := [][]byte{f.inode("lock"), f.inode("processes"), f.inode("processes/lock")} // older versions locked the folder
 	for range looks {
 		list, err := os.ReadFile("/proc/locks")
 		if err != nil {

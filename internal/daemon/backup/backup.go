@@ -450,7 +450,7 @@ func excluded(name string) bool {
 	case "":
 		return base == "lock" || base == "sock" || base == folder.TokenName || strings.HasPrefix(base, "."+folder.TokenName) || strings.HasPrefix(base, "doctor-")
 	case "processes/":
-		return strings.HasPrefix(base, "new.") || strings.HasPrefix(base, "gone.")
+		return base == "lock" || strings.HasPrefix(base, "new.") || strings.HasPrefix(base, "gone.")
 	}
 	return false
 }
