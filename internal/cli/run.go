@@ -234,7 +234,8 @@ func (r *runner) detached() error {
 	case formatText:
 		r.app.out.printf("%s\n", r.id)
 	default:
-		result := newResult(r.id, &r.seen, time.Since(r.started), nil)
+		nothing := outcome{model: r.seen.model} // what the run has seen is of earlier turns
+		result := newResult(r.id, &nothing, time.Since(r.started), nil)
 		result.Subtype = subtypeDetached
 		r.view.end(result)
 	}
