@@ -77,6 +77,11 @@ func (a *app) printTasks(list []api.Task, ids []string, all bool) error {
 	return a.print(t)
 }
 
+// hasEnded reports whether a command and all that it started have ended.
+func hasEnded(t api.Task) bool {
+	return t.Status != event.TaskRunning && t.Status != api.TaskUnreachable && !t.Lingering
+}
+
 // ending returns the status of a task, with its exit code or signal, and whether processes
 // run that it has left behind.
 func ending(t api.Task) string {
@@ -110,7 +115,8 @@ func size(n int64) string {
 }
 
 // findTask finds a task by its name or the start of it. If a session has used a name
-// again, the newest task is meant.
+// again, the newest task is meant; if several sessions have a task with this name and one
+// of them has not ended, that one.
 func findTask(ctx context.Context, c *client.Client, name string) (api.Task, error) {
 	all, err := c.Tasks(ctx, api.TasksParams{All: true})
 	if err != nil {
@@ -128,6 +134,9 @@ func findTask(ctx context.Context, c *client.Client, name string) (api.Task, err
 		return list
 	}
 	found := match(func(id string) bool { return id == name })
+	if going := slices.DeleteFunc(slices.Clone(found), hasEnded); len(going) == 1 {
+		found = going
+	}
 	if len(found) == 0 {
 		found = match(func(id string) bool { return name != "" && strings.HasPrefix(id, name) })
 	}
