@@ -18,8 +18,8 @@ import (
 	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
-const listLong = `Lists sessions, the last modified first, as they are found. Several filters select
-the sessions that all of them select.
+const listLong = `List sessions, the last modified first. With several filters, list those that match all
+of them. Sessions of agents, and those without a message, are not listed.
 
 A session is idle, active (a turn is running), waiting (for an answer), unfinished (its
 turn goes on when the session is used, or under abide serve) or damaged. TIME is a date,

@@ -30,7 +30,8 @@ func (a *app) sessionsCommand() *cobra.Command {
 	return c
 }
 
-// find finds a session by its id, or by the start of it.
+// find finds a session by its id, or by the start of it. The start of an id means a session
+// that is listed, if there is one: a fork of the very beginning has no message yet.
 func find(ctx context.Context, c *client.Client, name string) (api.SessionInfo, error) {
 	info, err := c.Metadata(ctx, event.SessionID(name))
 	if err != nil {
@@ -39,14 +40,12 @@ func find(ctx context.Context, c *client.Client, name string) (api.SessionInfo, 
 	if info != nil {
 		return *info, nil
 	}
-	var found []api.SessionInfo
-	for s, err := range c.Sessions(ctx, api.Filter{IDPrefix: name}) {
-		if err != nil {
-			return api.SessionInfo{}, err
-		}
-		if name != "" && strings.HasPrefix(string(s.SessionID), name) {
-			found = append(found, s)
-		}
+	found, err := startingWith(ctx, c, api.Filter{IDPrefix: name})
+	if err == nil && len(found) == 0 {
+		found, err = startingWith(ctx, c, api.Filter{IDPrefix: name, Unlisted: true})
+	}
+	if err != nil {
+		return api.SessionInfo{}, err
 	}
 	switch len(found) {
 	case 0:
@@ -59,6 +58,20 @@ func find(ctx context.Context, c *client.Client, name string) (api.SessionInfo, 
 		ids[i] = string(s.SessionID)
 	}
 	return api.SessionInfo{}, usagef("session id %q is ambiguous: %d sessions start with it:\n  %s", name, len(ids), strings.Join(ids, "\n  "))
+}
+
+// startingWith returns the sessions of a filter by the start of ids, which may not be empty.
+func startingWith(ctx context.Context, c *client.Client, f api.Filter) ([]api.SessionInfo, error) {
+	var found []api.SessionInfo
+	for s, err := range c.Sessions(ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		if f.IDPrefix != "" && strings.HasPrefix(string(s.SessionID), f.IDPrefix) {
+			found = append(found, s)
+		}
+	}
+	return found, nil
 }
 
 // jsonFlag adds the --json flag to a command.
