@@ -53,7 +53,8 @@ type app struct {
 	quiet    bool
 	logLevel string
 
-	loaded *config.Loaded // the configuration; nil before it is read
+	loaded  *config.Loaded // the configuration; nil before it is read
+	mistake error          // why the configuration of a project that is not trusted is ignored; nil if it is not
 
 	launcher   *launcher    // the process that whoever started the command waits for; nil if it is this one
 	detached   bool         // true if the command leaves its work to the engine

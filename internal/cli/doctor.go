@@ -118,6 +118,8 @@ func (a *app) examineConfiguration(add note) *config.Loaded {
 	case err != nil:
 		add("configuration", bad, "%v", err)
 		return nil
+	case a.mistake != nil:
+		add("configuration", doubt, "that of this project is ignored, and what it restricts, because of a mistake in it: %v", a.mistake)
 	case len(loaded.Ignored) > 0:
 		add("configuration", doubt, "%s ignored: %s", count(len(loaded.Ignored), "key"), loaded.Ignored[0])
 	case len(loaded.Origins) == 0:

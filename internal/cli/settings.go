@@ -85,8 +85,9 @@ func (a *app) projectLayers() ([]config.Layer, error) {
 	if err == nil || trusted {
 		return append(layers, layer), configError(err)
 	}
+	a.mistake = err
 	if !a.quiet {
-		a.err.printf("abide: ignored the configuration of this project, because its directory is not trusted: %s\n", plain(err.Error()))
+		a.err.printf("abide: ignored the configuration of this project, and what it restricts, because of a mistake in it: %s\n", plain(err.Error()))
 	}
 	return layers, nil
 }
