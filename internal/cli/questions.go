@@ -175,7 +175,16 @@ func (q question) details() []string {
 			lines = append(lines, readingText(c))
 		}
 	}
-	for _, reason := range more.Reasons {
+	return append(lines, q.reasons()...)
+}
+
+// reasons returns the lines that say why a permission is asked for.
+func (q question) reasons() []string {
+	if q.Permission == nil || q.Permission.Abide == nil {
+		return nil
+	}
+	var lines []string
+	for _, reason := range q.Permission.Abide.Reasons {
 		lines = append(lines, "asked because "+oneLine(reason))
 	}
 	return lines

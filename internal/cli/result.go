@@ -106,6 +106,9 @@ func (e *needsInput) Error() string {
 	text := fmt.Sprintf("session %s is waiting for an answer, and there is no terminal to ask at:\n", e.session)
 	for _, q := range e.questions {
 		text += fmt.Sprintf("  %s  %s\n", q.RequestID, oneLine(reveal(q.sentence())))
+		for _, line := range q.reasons() {
+			text += "    " + line + "\n"
+		}
 	}
 	if e.unsent {
 		text += "The prompt was not sent.\n"
