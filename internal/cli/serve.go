@@ -20,7 +20,7 @@ data folder use it through its private socket.
 With --listen, clients can connect over TCP, and with --http, programs can start and
 watch durable commands (see docs/WORKSPACE.md). Both must present a token. It is read
 from --token-file or ABIDE_TOKEN; without either, one is created and kept in the data
-directory. Connections are not encrypted: to serve other machines, put a proxy with
+folder. Connections are not encrypted: to serve other machines, put a proxy with
 TLS in front, and name with --http-host what HTTP clients call it.`
 
 func (a *app) serveCommand() *cobra.Command {
