@@ -128,9 +128,9 @@ var hostile = map[string]string{
 func TestHostileOutputIsBounded(t *testing.T) {
 	for name, unit := range hostile {
 		t.Run(name, func(t *testing.T) {
-			window := 4 << 20
+			window := 1 << 20
 			if name == "escape codes" {
-				window = 100 << 20
+				window = 16 << 20
 			}
 			term := New(Size{MaxRows, MaxCols})
 			part := []byte(strings.Repeat(unit, 1+(64<<10)/len(unit)))
