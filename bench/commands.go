@@ -288,6 +288,7 @@ func temporary(dir string, n, reserve int) error {
 	if err != nil {
 		return err
 	}
+	processes = slices.DeleteFunc(processes, func(p os.DirEntry) bool { return p.Name() == "lock" })
 	all := len(processes)
 	processes = slices.DeleteFunc(processes, func(p os.DirEntry) bool { return strings.HasPrefix(p.Name(), "new.") })
 	if len(processes) != n || all-n > reserve {

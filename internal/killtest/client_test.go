@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/jsonrpc"
 )
@@ -39,12 +40,30 @@ type exchange struct {
 	answer string
 }
 
-// connect makes a client on a connection.
+// connect makes a client on a connection to standard streams, which need no token.
 func connect(ctx context.Context, rwc io.ReadWriteCloser, w *recorder, t conversation) (*client, error) {
+	return connectWith(ctx, "", rwc, w, t)
+}
+
+// dial makes a client on a connection to the private socket of a folder. The client is nil
+// if there is no connection.
+func dial(ctx context.Context, dir string, w *recorder, t conversation) (*client, error) {
+	f, err := folder.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := f.Dial(ctx)
+	if err != nil {
+		return nil, errDied // the socket was there when the victim was ready
+	}
+	return connectWith(ctx, f.Token(), conn, w, t)
+}
+
+func connectWith(ctx context.Context, token string, rwc io.ReadWriteCloser, w *recorder, t conversation) (*client, error) {
 	c := &client{recorder: w, number: w.addConnection(), session: t.open.SessionID, conversation: t, ran: make(chan struct{})}
 	c.rpc = jsonrpc.New(rwc, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle)})
 	go func() { defer close(c.ran); _ = c.rpc.Run(context.Background()) }() // close waits for it
-	return c, c.call(ctx, api.Connect, nil, nil)
+	return c, c.call(ctx, api.Connect, api.ConnectParams{Token: token}, nil)
 }
 
 func (c *client) close() {

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/abide-run/abide/internal/api"
-	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/event"
 )
 
@@ -192,13 +191,11 @@ func (a *sessionGroup) connect(p *process) {
 	if err != nil {
 		a.t.Fatal(p.endError("it did not start"))
 	}
-	f, err := folder.Open(a.instructions.Dir)
-	a.must(err)
 	for _, s := range a.sessions {
-		conn, err := f.Dial(a.ctx)
-		a.must(err)
-		s.client, err = connect(a.ctx, conn, s.recorder, s.conversation)
-		a.t.Cleanup(s.client.close)
+		s.client, err = dial(a.ctx, a.instructions.Dir, s.recorder, s.conversation)
+		if s.client != nil {
+			a.t.Cleanup(s.client.close)
+		}
 		a.must(err)
 		a.must(s.client.open(a.ctx))
 	}

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/model/remote/remotetest"
@@ -181,16 +180,10 @@ func (c *clientGroup) awaitStart(p *process) {
 
 // talk drives one client to the end of its conversation.
 func (c *clientGroup) talk(m *groupClient) error {
-	f, err := folder.Open(c.instructions.Dir)
-	if err != nil {
-		return err
+	cl, err := dial(c.ctx, c.instructions.Dir, m.recorder, m.conversation)
+	if cl != nil {
+		defer cl.close()
 	}
-	conn, err := f.Dial(c.ctx)
-	if err != nil {
-		return errDied // the socket was there when the victim was ready
-	}
-	cl, err := connect(c.ctx, conn, m.recorder, m.conversation)
-	defer cl.close()
 	if err == nil {
 		err = cl.drive(c.ctx)
 	}
