@@ -21,7 +21,7 @@ func TestALinkInThePlaceOfACacheGivesNoRights(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
 	tmp, victim, root := base+"/tmp", base+"/victim", base+"/work"
-	for _, dir := range []string{tmp, victim, root, base + "/home"} {
+	for _, dir := range []string{tmp, tmp + "/cache", victim, root, base + "/home"} {
 		must(t, os.Mkdir(dir, 0o755))
 	}
 	must(t, os.Symlink(tmp+"/cache", base+"/home/.cache"))
