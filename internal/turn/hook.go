@@ -291,14 +291,30 @@ func (t *Turn) changeCalls(h event.HookStartData, d event.HookEndData, said outp
 	}
 }
 
-// setVerdict applies the output of preToolUse to a call.
+// setVerdict applies the output of preToolUse to a call. A yes in an output that cannot
+// be read as a whole is none: it may be meant for other arguments.
 func (c *Call) setVerdict(said json.RawMessage) {
-	if json.Unmarshal(said, &c.Hook.Verdict) != nil {
+	args := transcript.ModifiedArgs(said)
+	if args == nil && asksForOtherArguments(said) || json.Unmarshal(said, &c.Hook.Verdict) != nil {
+		_ = json.Unmarshal(said, &c.Hook.Verdict) // a no counts all the same
+		if c.Hook.Verdict.Decision == HookAllow {
+			c.Hook.Verdict = Verdict{}
+		}
 		return
 	}
-	if args := transcript.ModifiedArgs(said); args != nil {
+	if args != nil {
 		c.replaceArguments(args)
 	}
+}
+
+// asksForOtherArguments reports whether an output of preToolUse has arguments for the
+// call, whatever their form.
+func asksForOtherArguments(said json.RawMessage) bool {
+	var has struct {
+		Args any `json:"modifiedArgs"`
+	}
+	_ = json.Unmarshal(said, &has) // an output that cannot be read has none
+	return has.Args != nil
 }
 
 // changeOutcome applies the output of postToolUse to the outcome of a call.
@@ -482,19 +498,34 @@ func CloseHooks(s *State, reason string, filter func(event.HookStartData) bool) 
 }
 
 // MergeOutputs merges the outputs of several clients. A field of a later output
-// replaces that of an earlier one, except that the strictest decision is kept.
+// replaces that of an earlier one, except that the strictest decision is kept, with its
+// reason. Decisions are compared as they are read later: the case of a field's name and
+// escapes in its value make no difference. A yes to the arguments of the model is none to
+// those that another client has put in their place.
 func MergeOutputs(outputs []json.RawMessage) json.RawMessage {
 	merged := make(map[string]json.RawMessage)
+	strictest, rewritten, agreed := -1, false, false
 	for _, raw := range outputs {
 		var one map[string]json.RawMessage
+		var verdict Verdict
 		if json.Unmarshal(raw, &one) != nil {
 			continue
 		}
-		if strictness(merged["permissionDecision"]) > strictness(one["permissionDecision"]) {
-			delete(one, "permissionDecision")
-			delete(one, "permissionDecisionReason")
+		_ = json.Unmarshal(raw, &verdict) // a decision that cannot be read is none
+		strict := strictness(verdict.Decision)
+		if strict < strictest {
+			maps.DeleteFunc(one, isDecision)
+		} else if strict > strictest {
+			maps.DeleteFunc(merged, isDecision)
+			strictest = strict
+		}
+		if asksForOtherArguments(raw) {
+			rewritten, agreed = true, verdict.Decision == HookAllow
 		}
 		maps.Copy(merged, one)
+	}
+	if rewritten && !agreed && strictest == strictness(HookAllow) {
+		maps.DeleteFunc(merged, isDecision)
 	}
 	if len(merged) == 0 {
 		return nil
@@ -506,9 +537,14 @@ func MergeOutputs(outputs []json.RawMessage) json.RawMessage {
 	return b
 }
 
+// isDecision reports whether a field of an output is read as a decision or its reason.
+func isDecision(name string, _ json.RawMessage) bool {
+	return strings.EqualFold(name, "permissionDecision") || strings.EqualFold(name, "permissionDecisionReason")
+}
+
 // strictness returns a number that is the greater, the less a decision allows.
-func strictness(decision json.RawMessage) int {
-	return slices.Index([]string{`"allow"`, `"ask"`, `"deny"`}, string(decision))
+func strictness(decision string) int {
+	return slices.Index([]string{HookAllow, HookAsk, HookDeny}, decision)
 }
 
 // withoutPermission returns the permission request for a call that needs no permission,

@@ -289,3 +289,53 @@ func TestAHookAllowsACallWhereItWasAsked(t *testing.T) {
 		}
 	}
 }
+
+// Clients write JSON in their own ways: what they decide is compared as it is read.
+func TestTheStrictestDecisionOfSeveralHooksCounts(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		outputs []string
+		want    string
+	}{
+		{"no before yes", []string{`{"permissionDecision":"deny"}`, `{"permissionDecision":"allow"}`}, turn.HookDeny},
+		{"yes before no", []string{`{"permissionDecision":"allow"}`, `{"permissionDecision":"deny"}`}, turn.HookDeny},
+		{"escapes", []string{`{"permissionDecision":"den\u0079"}`, `{"permissionDecision":"allow"}`}, turn.HookDeny},
+		{"escapes in ask", []string{`{"permissionDecision":"\u0061sk"}`, `{"permissionDecision":"allow"}`}, turn.HookAsk},
+		{"another case", []string{`{"PermissionDecision":"deny"}`, `{"permissionDecision":"allow"}`}, turn.HookDeny},
+		{"another case of yes", []string{`{"permissiondecision":"allow"}`, `{"permissionDecision":"deny"}`}, turn.HookDeny},
+		{"nothing", []string{`{"permissionDecision":"deny"}`, `{"permissionDecision":null}`}, turn.HookDeny},
+		{"a broken field", []string{`{"additionalContext":5,"permissionDecision":"deny"}`, `{"permissionDecision":"allow"}`}, turn.HookDeny},
+		{"other arguments", []string{`{"permissionDecision":"allow"}`, `{"modifiedArgs":{"command":"evil"}}`}, ""},
+		{"other arguments, and then yes", []string{`{"modifiedArgs":{"command":"evil"}}`, `{"permissionDecision":"allow"}`}, ""},
+		{"other arguments with a yes of their own", []string{`{"permissionDecision":"allow","modifiedArgs":{}}`, `{"permissionDecision":"allow"}`}, turn.HookAllow},
+	} {
+		var outputs []json.RawMessage
+		for _, o := range test.outputs {
+			outputs = append(outputs, json.RawMessage(o))
+		}
+		var got turn.Verdict
+		if merged := turn.MergeOutputs(outputs); merged != nil {
+			_ = json.Unmarshal(merged, &got)
+		}
+		if got.Decision != test.want {
+			t.Errorf("%s: the decision is %q, want %q", test.name, got.Decision, test.want)
+		}
+	}
+}
+
+// A hook that says yes to arguments of its own has not said yes to those of the model.
+func TestAYesThatCannotBeReadAsAWholeIsNone(t *testing.T) {
+	for output, want := range map[string]string{
+		`{"permissionDecision":"allow","modifiedArgs":{"a":1}}`:                       turn.HookAllow,
+		`{"permissionDecision":"allow","modifiedArgs":null}`:                          turn.HookAllow,
+		`{"permissionDecision":"allow","modifiedArgs":{"a":1},"additionalContext":5}`: "",
+		`{"permissionDecision":"allow","modifiedArgs":"{\"a\":1}"}`:                   "",
+		`{"permissionDecision":"deny","additionalContext":5}`:                         turn.HookDeny,
+		`{"permissionDecision":"ask","modifiedArgs":[]}`:                              turn.HookAsk,
+	} {
+		w := newWriter(t).add(start, accepted, message, asked, calls, intended("c1"), intended("c2"), hooks(event.HookPreToolUse, "c1", "c2"), saysOf("c1", output))
+		if got := w.state.Turn.Calls[0].Hook.Verdict.Decision; got != want {
+			t.Errorf("%s: the decision is %q, want %q", output, got, want)
+		}
+	}
+}
