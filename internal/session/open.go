@@ -105,72 +105,114 @@ type Resume struct {
 func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Client) (*View, error) {
 	var view *View
 	err := h.attachClient(ctx, id, c, func(tx *txn) (err error) {
-		if err = tx.exists(); err != nil {
-			return err
-		}
-		if err = tx.refuseOtherWorkspace(r.Spec.Wanted); err != nil {
-			return err
-		}
-		if tx.State.Setup.Config.Workspace != nil {
-			r.Spec.Env, r.Spec.SpareEnv, r.Spec.Config.Scope.Allow = nil, nil, tx.State.Setup.Config.Scope.Allow
-		}
-		at, before := tx.State.Seq, tx.State.Resumed(r.Key)
-		switch {
-		case r.After != nil:
-			at = *r.After
-		case before > 0:
-			at = before - 1 // the lost reply was followed by what comes after
-		}
-		warm, active := tx.s.clients.attached() && !tx.s.clients.succeeds(c), tx.State.Active()
-		if err = tx.stopForResume(r.Spec.Config); err != nil {
-			return err
-		}
-		if c != nil {
-			if view, err = tx.attach(c, at); err != nil {
-				return err
-			}
-			tx.s.clients.change(c, func(a *attachment) {
-				a.show(r.Shown)
-				a.undecided = r.Continue != nil && *r.Continue
-			})
-		}
-		if before > 0 {
-			return nil // the session was resumed before; only the reply was lost
-		}
-		if !tx.takesProvider(r.Spec.Config.Provider) {
-			r.Spec.Config.Provider, r.Spec.Keys = nil, r.Spec.Keys.OfListed()
-		}
-		if err = tx.replaceLostEnv(&r.Spec); err != nil {
-			return err
-		}
-		if err = tx.keepSecrets(r.Spec); err != nil {
-			return err
-		}
-		if err = tx.reconfigure(r.Spec.Config, r.Keep); err != nil {
-			return err
-		}
-		applied := r.Continue
-		switch {
-		case warm && active:
-			applied = new(bool)
-		case !warm && (r.Continue == nil || !*r.Continue):
-			record := append(turn.Decline(tx.State), tx.State.DropCommand("The session was resumed without its pending work")...)
-			if err = tx.record(record...); err != nil {
-				return err
-			}
-		}
-		if err = tx.unsuspend(); err != nil {
-			return err
-		}
-		if r.Quiet {
-			return nil
-		}
-		return tx.record(event.SessionResumeData{
-			ResumeTime: event.FormatTime(tx.now), EventCount: tx.State.Shown, SelectedModel: tx.State.Setup.Model,
-			Context: &event.Place{Cwd: tx.State.Setup.Config.WorkingDirectory}, ContinuePendingWork: applied, SessionWasActive: warm && active, Key: r.Key,
-		})
+		view, err = tx.resume(r, c)
+		return err
 	})
 	return view, err
+}
+
+// resume is Resume in a transaction.
+func (tx *txn) resume(r Resume, c *Client) (view *View, err error) {
+	if err = tx.exists(); err != nil {
+		return nil, err
+	}
+	if err = tx.refuseOtherWorkspace(r.Spec.Wanted); err != nil {
+		return nil, err
+	}
+	if tx.State.Setup.Config.Workspace != nil {
+		r.Spec.Env, r.Spec.SpareEnv, r.Spec.Config.Scope.Allow = nil, nil, tx.State.Setup.Config.Scope.Allow
+	}
+	at, before := tx.resumePosition(r)
+	warm, active := tx.s.clients.attached() && !tx.s.clients.succeeds(c), tx.State.Active()
+	if err = tx.stopForResume(r.Spec.Config); err != nil {
+		return nil, err
+	}
+	if view, err = tx.attachResuming(r, c, at); err != nil {
+		return view, err
+	}
+	if before { // only the reply was lost
+		return view, nil
+	}
+	if err = tx.takeResumed(r); err != nil {
+		return view, err
+	}
+	if err = tx.declineForResume(r, warm); err != nil {
+		return view, err
+	}
+	if err = tx.unsuspend(); err != nil {
+		return view, err
+	}
+	return view, tx.recordResume(r, warm && active)
+}
+
+// resumePosition returns the position from which the client is shown events, and whether
+// the session was resumed by the same request before.
+func (tx *txn) resumePosition(r Resume) (at event.Seq, before bool) {
+	first := tx.State.Resumed(r.Key)
+	switch {
+	case r.After != nil:
+		at = *r.After
+	case first > 0:
+		at = first - 1 // the lost reply was followed by what comes after
+	default:
+		at = tx.State.Seq
+	}
+	return at, first > 0
+}
+
+// attachResuming attaches the client, which may be nil.
+func (tx *txn) attachResuming(r Resume, c *Client, at event.Seq) (*View, error) {
+	if c == nil {
+		return nil, nil
+	}
+	view, err := tx.attach(c, at)
+	if err != nil {
+		return view, err
+	}
+	tx.s.clients.change(c, func(a *attachment) {
+		a.show(r.Shown)
+		a.undecided = r.Continue != nil && *r.Continue
+	})
+	return view, nil
+}
+
+// takeResumed stores the secrets and the configuration that a resuming client brings.
+func (tx *txn) takeResumed(r Resume) error {
+	if !tx.takesProvider(r.Spec.Config.Provider) {
+		r.Spec.Config.Provider, r.Spec.Keys = nil, r.Spec.Keys.OfListed()
+	}
+	if err := tx.replaceLostEnv(&r.Spec); err != nil {
+		return err
+	}
+	if err := tx.keepSecrets(r.Spec); err != nil {
+		return err
+	}
+	return tx.reconfigure(r.Spec.Config, r.Keep)
+}
+
+// declineForResume ends the open permission questions and external calls, unless somebody
+// was attached or the client wants to go on with them.
+func (tx *txn) declineForResume(r Resume, warm bool) error {
+	if warm || r.Continue != nil && *r.Continue {
+		return nil
+	}
+	return tx.record(append(turn.Decline(tx.State), tx.State.DropCommand("The session was resumed without its pending work")...)...)
+}
+
+// recordResume records that the session was resumed. If a turn was running under the eyes
+// of a client, its pending work was not touched, whatever the resuming client says.
+func (tx *txn) recordResume(r Resume, running bool) error {
+	if r.Quiet {
+		return nil
+	}
+	applied := r.Continue
+	if running {
+		applied = new(bool)
+	}
+	return tx.record(event.SessionResumeData{
+		ResumeTime: event.FormatTime(tx.now), EventCount: tx.State.Shown, SelectedModel: tx.State.Setup.Model,
+		Context: &event.Place{Cwd: tx.State.Setup.Config.WorkingDirectory}, ContinuePendingWork: applied, SessionWasActive: running, Key: r.Key,
+	})
 }
 
 // takesProvider reports whether the provider of a resuming client replaces the
