@@ -35,13 +35,14 @@ type PermissionAskedData struct {
 
 // PermissionMore is what a person needs to know before answering a permission request.
 type PermissionMore struct {
-	Tool     string           `json:"tool,omitempty"`      // name of the tool
-	Reasons  []string         `json:"reasons,omitempty"`   // reasons that a person is asked, in sentences
-	Dir      string           `json:"directory,omitempty"` // directory in which a command runs
-	Terminal bool             `json:"terminal,omitempty"`  // true if a command has a terminal
-	Input    bool             `json:"input,omitempty"`     // true if a command can be given input later
-	Commands []CommandReading `json:"commands,omitempty"`  // commands of a command line, in order; empty if it is not understood
-	Offers   []Offer          `json:"offers,omitempty"`    // ways to approve it
+	Tool       string           `json:"tool,omitempty"`       // name of the tool
+	Reasons    []string         `json:"reasons,omitempty"`    // reasons that a person is asked, in sentences
+	Dir        string           `json:"directory,omitempty"`  // directory in which a command runs
+	Terminal   bool             `json:"terminal,omitempty"`   // true if a command has a terminal
+	Input      bool             `json:"input,omitempty"`      // true if a command can be given input later
+	Commands   []CommandReading `json:"commands,omitempty"`   // commands of a command line, in order; empty if it is not understood
+	Offers     []Offer          `json:"offers,omitempty"`     // ways to approve it
+	SearchPath string           `json:"searchPath,omitempty"` // value of PATH with which a command is run
 }
 
 // A CommandReading is one command of a command line, as the parser understands it.

@@ -119,7 +119,7 @@ func (c Catalog) JudgeSeen(s *State, call *Call, found Sight) []event.Payload {
 	case verdict.Verdict == approval.Grant:
 		return c.begin(s, call, true, recorded(verdict, ask))
 	case call.Hook.Verdict.Decision == HookAllow && !verdict.Again && call.Hook.Dir == s.Setup.Config.WorkingDirectory:
-		return c.begin(s, call, true, event.Decision{By: event.ByHook})
+		return c.begin(s, call, true, event.Decision{By: event.ByHook, SearchPath: ask.More.SearchPath})
 	}
 	if !s.Setup.Declared.Permission {
 		return []event.Payload{refused(s, call, event.CodeDenied, nobodyText(ask))}
@@ -140,7 +140,7 @@ func (s *State) isRuledOut(ask *approval.Request) bool {
 // recorded returns a decision as it is stored with the call: with what it rests on, and
 // with the command or the files that were judged, so that nothing else is done.
 func recorded(d approval.Decision, ask *approval.Request) event.Decision {
-	to := event.Decision{By: d.By, Rules: d.Rules, Grants: d.Grants}
+	to := event.Decision{By: d.By, Rules: d.Rules, Grants: d.Grants, SearchPath: ask.More.SearchPath}
 	if d.By != event.ByRule && d.By != event.ByGrant {
 		return to
 	}
@@ -242,7 +242,7 @@ func customTool(x event.ExternalTool, r event.ToolRequest) (*approval.Request, e
 // Begin returns what is to be recorded before a call is made that a person has
 // permitted.
 func (c Catalog) Begin(s *State, call *Call) []event.Payload {
-	return c.begin(s, call, true, event.Decision{By: event.ByAnswer, RequestID: call.Approved})
+	return c.begin(s, call, true, event.Decision{By: event.ByAnswer, RequestID: call.Approved, SearchPath: call.searchPath})
 }
 
 func (c Catalog) begin(s *State, call *Call, granted bool, decision event.Decision) []event.Payload {

@@ -54,11 +54,12 @@ type Call struct {
 	Begun    time.Time // time at which the first attempt was recorded
 	// Reviewing is true while the open permission question is about what the call has
 	// done. Review is that question and, later, its answer; nil if there was none.
-	Reviewing bool
-	Review    *tool.Review
-	Hook      CallHook // decisions of hooks about the call
-	digest    string   // digest of the call and its result, if its tool gave one
-	text      string   // text of the result, if its tool gave no digest
+	Reviewing  bool
+	Review     *tool.Review
+	Hook       CallHook // decisions of hooks about the call
+	searchPath string   // value of PATH of the command that a person saw, if permission was asked
+	digest     string   // digest of the call and its result, if its tool gave one
+	text       string   // text of the result, if its tool gave no digest
 }
 
 // A Stage is how far a call has come.
@@ -308,7 +309,7 @@ func (t *Turn) askPermission(e event.Event, d event.PermissionAskedData) {
 	default:
 		c.Grants, c.Shown = d.Grants, d.PermissionRequest
 		if d.Abide != nil {
-			c.Offers = d.Abide.Offers
+			c.Offers, c.searchPath = d.Abide.Offers, d.Abide.SearchPath
 		}
 	}
 }

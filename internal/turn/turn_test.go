@@ -628,3 +628,24 @@ func TestTheVersionOfTheOfferChangesWithTheOffer(t *testing.T) {
 		}
 	}
 }
+
+// The decision about a command says with which PATH it is run: that with which it was
+// judged or shown. It stays when the call is begun again.
+func TestADecisionKeepsTheSearchPathOfItsCommand(t *testing.T) {
+	ask := &approval.Request{Kind: approval.Shell, Subjects: []string{"act"}, Ask: json.RawMessage(`{}`), More: event.PermissionMore{SearchPath: "/judged"}}
+	catalog := turn.Catalog{fake{tool.Spec{Name: "act", Replay: tool.Keyed}, ask}}
+	for name, config := range map[string]event.SessionConfiguredData{"set": {Approve: approval.All}, "answer": {}} {
+		w := newWriter(t).add(start, config, event.ClientDeclaredData{Permission: true}, accepted, message, asked, calls, intended("c1"))
+		call := w.state.Turn.Calls[0]
+		record := catalog.Judge(w.state, call)
+		if d, ok := record[0].(event.PermissionAskedData); ok {
+			w.add(d, event.PermissionDoneData{RequestID: d.RequestID, ToolCallID: "c1", Result: event.PermissionResult{Kind: event.Approved}})
+			record = catalog.Begin(w.state, call)
+		}
+		w.add(record...)
+		again, ok := catalog.Recover(w.state, call)[0].(event.ToolBegunData)
+		if !ok || again.Decision == nil || again.Decision.SearchPath != "/judged" {
+			t.Errorf("%s: the call is begun again with %+v", name, again.Decision)
+		}
+	}
+}

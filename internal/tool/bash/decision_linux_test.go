@@ -68,6 +68,31 @@ func TestWhatAPersonApprovedIsRunAsItWasShown(t *testing.T) {
 	}
 }
 
+// TestACommandRunsWithTheSearchPathThatWasJudged: a client may come back with another PATH
+// before the command is run, or before it is begun again after a crash.
+func TestACommandRunsWithTheSearchPathThatWasJudged(t *testing.T) {
+	for _, by := range []string{event.ByRule, event.ByAnswer, event.ByHook, event.BySet} {
+		p := newScripted()
+		d := newCaller(t, p, t.TempDir())
+		call := d.call(`{"command":"ls","description":"d","mode":"async"}`)
+		call.Env = []string{"PATH=/usr/bin:/bin", "KEPT=yes"}
+		ask, err := d.tools["bash"].Permission(t.Context(), call)
+		if err != nil || ask.More.SearchPath != "/usr/bin:/bin" {
+			t.Fatalf("judged with %q, %v", ask.More.SearchPath, err)
+		}
+		call.Env = []string{"PATH=/tmp/evil:/usr/bin", "KEPT=yes"}
+		call.Decision = &event.Decision{By: by, SearchPath: ask.More.SearchPath}
+		if by == event.ByRule {
+			call.Decision.Command = "'ls'"
+		}
+		d.run("bash", call)
+		env := p.started(0).spec.Env
+		if !slices.Contains(env, "PATH=/usr/bin:/bin") || slices.Contains(env, "PATH=/tmp/evil:/usr/bin") || !slices.Contains(env, "KEPT=yes") {
+			t.Errorf("%s: it runs in %q", by, env)
+		}
+	}
+}
+
 // TestInputThatMayBeCommandsIsAskedEachTime: only the input of programs that take it as
 // data can be approved in advance, and rules that deny commands are about input too.
 func TestInputThatMayBeCommandsIsAskedEachTime(t *testing.T) {

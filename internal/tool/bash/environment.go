@@ -71,6 +71,12 @@ func (c *Commands) env(ctx context.Context, call tool.Call, terminal bool) ([]st
 	return append(kept, more...), nil
 }
 
+// withVariable returns an environment in which a variable has a value.
+func withVariable(env []string, name, value string) []string {
+	others := slices.DeleteFunc(slices.Clone(env), func(s string) bool { return strings.HasPrefix(s, name+"=") })
+	return append(others, name+"="+value)
+}
+
 // steadyEnv returns an environment in which a command that was judged by its words does
 // what the words say: the shell runs nothing before it, programs are found in absolute
 // folders only, and git takes no orders from the configuration of a repository.

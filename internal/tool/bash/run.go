@@ -262,7 +262,7 @@ func permission(call tool.Call, q request, in approval.Surroundings) (*approval.
 	if q.free {
 		body.Warning = strings.TrimSpace("This command is to run without the sandbox: it can do everything that you can. " + body.Warning)
 	}
-	ask.More = event.PermissionMore{Dir: q.dir, Terminal: q.tty, Input: ask.Input, Commands: readingOf(plain)}
+	ask.More = event.PermissionMore{Dir: q.dir, Terminal: q.tty, Input: ask.Input, Commands: readingOf(plain), SearchPath: in.SearchPath}
 	return ask, addBody(ask, body)
 }
 
@@ -367,6 +367,9 @@ func (r *runner) process(ctx context.Context, call tool.Call, q request) (proces
 	env, err := r.env(ctx, call, q.tty)
 	if err != nil {
 		return process.Spec{}, err
+	}
+	if call.Decision != nil && call.Decision.SearchPath != "" { // the session may have got another one since it was judged
+		env = withVariable(env, "PATH", call.Decision.SearchPath)
 	}
 	command := q.command
 	if call.Decision.FromWords() { // only what was judged is run, and nothing in the environment changes what it does
