@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -151,11 +152,11 @@ func (h *Host) countTasks(id event.SessionID, open []turn.Task, stopped *Stopped
 // have left begin no turn either.
 func (h *Host) stopFormerAgents(ctx context.Context, stopped *Stopped, hold bool) error {
 	var left []event.SessionID
-	for s, err := range h.store.Active(ctx) {
+	for s, err := range h.store.Sessions(ctx, eventlog.Query{Busy: true}) { // also those that only wait for an answer
 		if err != nil {
 			return fmt.Errorf("find the agents of a session: %w", err)
 		}
-		if !s.Info.Listed && !slices.Contains(stopped.sessions, s.ID) {
+		if s.Damage == nil && !s.Info.Listed && !slices.Contains(stopped.sessions, s.ID) {
 			left = append(left, s.ID)
 		}
 	}

@@ -232,3 +232,32 @@ func TestAnAgentAsksAgainWithItsSession(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Somebody speaks to an agent whose call is over, and the new turn waits for an answer. An
+// abort of the session that started it stops that turn, too: the answer must not continue it.
+func TestAnAbortReachesAFormerAgentThatWaitsForAnAnswer(t *testing.T) {
+	c := &countingTool{name: "act", ask: true}
+	b := withAgents(t, offline.Model{}, c)
+	v := b.Create("s", &session.Client{Permission: true})
+	b.Send("s", delegate("task", "Reply with exactly: CHILD"))
+	v.Await(t, 0, event.SessionIdle)
+	agent := child(t, b.Verify("s"))
+	b.Send(agent, event.InputAcceptedData{Prompt: useAct})
+	asked, err := event.As[event.PermissionAskedData](b.AwaitStored(agent, eventlog.End{}, event.PermissionAsked))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Host.Stop(t.Context(), "s", holdStop); err != nil {
+		t.Fatal(err)
+	}
+	won, err := b.Host.Answer(t.Context(), agent, turn.Answer{RequestID: asked.RequestID, Permission: &turn.Decision{Kind: turn.ApproveOnce}})
+	if err != nil || won {
+		t.Errorf("the question is still open: %v, %v", won, err)
+	}
+	if st, err := b.Host.Status(t.Context(), agent); err != nil || st.Active {
+		t.Errorf("the agent works on: %v, %v", st.Active, err)
+	}
+	if c.runs != 0 {
+		t.Errorf("the tool ran %d times after the stop", c.runs)
+	}
+}
