@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/abide-run/abide/internal/event"
@@ -77,9 +78,14 @@ func (o *outcome) restart() {
 }
 
 // waiting reports whether the turn cannot continue without an answer: there are open
-// questions, and every unfinished call waits for one of them.
+// questions, and every unfinished call waits for one of them. A call that an agent makes
+// waits if the agent has asked something.
 func (o *outcome) waiting() bool {
-	return len(o.open) > 0 && len(o.calls) == len(o.open)
+	asking := make(map[string]bool) // own calls and agents
+	for _, q := range o.open {
+		asking[cmp.Or(q.Agent, q.CallID)] = true
+	}
+	return len(asking) > 0 && len(o.calls) == len(asking)
 }
 
 // apply folds an event into the outcome.
@@ -178,7 +184,9 @@ func (o *outcome) asked(q question) {
 	if !slices.ContainsFunc(o.open, func(p question) bool { return p.RequestID == q.RequestID }) {
 		o.open = append(o.open, q)
 	}
-	o.calling(q.CallID)
+	if q.Agent == "" { // the calls of agents are not shown
+		o.calling(q.CallID)
+	}
 }
 
 func (o *outcome) answered(requestID string) {

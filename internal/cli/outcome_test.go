@@ -171,3 +171,38 @@ func FuzzOutcome(f *testing.F) {
 		}
 	})
 }
+
+// The question of an agent is shown, and its calls are not: the call that started the
+// agent waits for the answer.
+func TestATurnWaitsForTheQuestionOfAnAgent(t *testing.T) {
+	var o outcome
+	gather(t, &o, message("", ""), starts("task"))
+	if o.waiting() {
+		t.Error("it waits before anything was asked")
+	}
+	for _, p := range []event.Payload{asks("c1"), asks("c2")} { // two calls of one agent
+		if err := o.apply(stored(t, p).OfAgent("agent")); err != nil {
+			t.Fatal(err)
+		}
+		if !o.waiting() {
+			t.Error("it does not wait for the agent")
+		}
+	}
+	gather(t, &o, starts("other"))
+	if o.waiting() {
+		t.Error("it waits although another call runs")
+	}
+	gather(t, &o, ends("other"))
+	for _, p := range []event.Payload{allows("c1"), allows("c2")} {
+		if err := o.apply(stored(t, p).OfAgent("agent")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if o.waiting() {
+		t.Error("it waits after the answers")
+	}
+	gather(t, &o, ends("task"), starts("own"), asks("own"))
+	if !o.waiting() {
+		t.Error("it does not wait for its own question afterwards")
+	}
+}

@@ -17,6 +17,7 @@ import (
 type question struct {
 	RequestID string
 	CallID    string // empty for a form, which no call waits for
+	Agent     string // id of the agent that asks; empty if the session itself does
 
 	Permission *event.PermissionAskedData
 	Input      *event.UserInputAskedData
@@ -52,6 +53,11 @@ func questionOf(e event.Event) (question, bool, error) {
 		q.RequestID = q.Form.RequestID
 	default:
 		return q, false, nil
+	}
+	if err == nil {
+		var head event.Head
+		head, err = e.Head()
+		q.Agent = head.Agent
 	}
 	return q, err == nil, err
 }
