@@ -117,7 +117,11 @@ func (h *Host) stopWorking(ctx context.Context, id event.SessionID, d event.Abor
 // stopAll stops the turn, and a compaction of the session: without a turn, too, it makes
 // requests.
 func (tx *txn) stopAll(d event.AbortData, stopped *Stopped) error {
-	compaction, abort := tx.s.compacting.now, tx.s.compacting.abort
+	compaction := tx.s.compacting.now
+	stopped.requests = append(stopped.requests, tx.s.handoffs.requests()...)
+	abort := func(tx *txn, d event.AbortData) error {
+		return errors.Join(tx.s.compacting.abort(tx, d), tx.s.handoffs.abort(tx, d))
+	}
 	if tx.State.Active() || d.Hold && tx.State.Wakes() {
 		stopped.Turn = tx.State.Turn != nil
 		if now := tx.s.asking.now; now != nil {

@@ -534,3 +534,24 @@ func checkAgentHeld(t *testing.T, works bool) {
 		t.Errorf("the agent makes %d requests after the stop", n)
 	}
 }
+
+// A stop of a session at rest ends a summary for whoever takes over, and is answered when
+// its request is over.
+func TestAStopEndsAHandoff(t *testing.T) {
+	asked := make(chan struct{})
+	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}}, summaries: []scriptedReply{{wait: make(chan struct{}), asked: asked}}}
+	s := squeeze(t, m, event.SessionConfiguredData{})
+	s.say("first")
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Host.Context.Handoff(t.Context(), "s")
+		done <- err
+	}()
+	<-asked
+	if _, err := s.Host.Stop(t.Context(), "s", holdStop); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err == nil {
+		t.Error("the summary was not stopped")
+	}
+}

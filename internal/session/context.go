@@ -114,30 +114,6 @@ func (cx Context) CancelCompaction(ctx context.Context, id event.SessionID, manu
 	return cancelled, err
 }
 
-// Handoff returns a summary of a session for whoever takes over. It changes nothing.
-func (cx Context) Handoff(ctx context.Context, id event.SessionID) (string, error) {
-	var c *compaction
-	err := cx.host.inspectAny(ctx, id, func(tx *txn) (err error) {
-		if err = tx.exists(); err == nil {
-			c, err = tx.s.planCompaction(tx, occasion{trigger: event.TriggerManual, point: event.PointBackground, limit: tx.s.currentGauge().policy.Limit})
-		}
-		return err
-	})
-	if err != nil {
-		return "", err
-	}
-	s := cx.host.get(id)
-	s.summarise(ctx, c, s.headers(ctx, c.inputs, c.config, c.model))
-	switch r := c.job.Result(); r.Outcome {
-	case compact.Done:
-		return r.Summary, nil
-	case compact.Skipped:
-		return "", nil
-	default:
-		return "", fmt.Errorf("no summary of session %s could be had: %w", id, r.Err)
-	}
-}
-
 // ErrNoEpoch means that a session was never compacted.
 var ErrNoEpoch = errors.New("the session was not compacted: there is nothing to go back to")
 

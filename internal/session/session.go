@@ -42,6 +42,7 @@ type Session struct {
 	calls      calls
 	hooks      hookRuns
 	compacting compacting
+	handoffs   handoffs
 	prompt     preparing
 	restoring  restoring
 	looking    looking
