@@ -193,7 +193,7 @@ func (n *Node) whyNotEngine() string {
 // plain environment: clients with the token may run commands, but must not read the API
 // keys in the environment of this process.
 func (e *engine) http() http.Handler {
-	return httpapi.New(local.New(homeFolder(), e.tools.processes).Processes, httpapi.Options{
+	return httpapi.New(settledProcesses{local.New(homeFolder(), e.tools.processes).Processes, e.tools}, httpapi.Options{
 		Owner: func(r *http.Request, session string) (process.Owner, error) {
 			_, err := e.store.Session(r.Context(), event.SessionID(session))
 			if errors.Is(err, eventlog.ErrNotFound) {

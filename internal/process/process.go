@@ -61,6 +61,9 @@ type Spec struct {
 	Writable []string
 	Profile  sandbox.Profile
 	Free     bool // true if the command is not confined: a person has allowed that
+	// Repository is the repository of Root that a confined command may change, if it was
+	// found before; it is looked for if nil.
+	Repository *sandbox.Repository
 
 	Class  Class
 	TTY    *Size // size of the terminal that the command gets instead of pipes; nil for pipes

@@ -266,3 +266,30 @@ func TestAPathThatCommandsMayWriteCountsWhenItIsThere(t *testing.T) {
 	must(t, os.WriteFile(base+"/neighbour", []byte("x"), 0o644))
 	works("4", "cat "+base+"/neighbour", true)
 }
+
+// TestARepositoryThatWasDecidedIsNotReplaced: a command may remove the repository of its
+// working directory. The one above becomes writable for a command whose repository is looked
+// for then, and not for one whose repository was decided before.
+func TestARepositoryThatWasDecidedIsNotReplaced(t *testing.T) {
+	if sandbox.Kernel() == 0 {
+		skipOrFail(t, "landlock", "this kernel has no Landlock")
+	}
+	p := newPrison(t)
+	p.reset()
+	above := filepath.Join(p.base, ".git")
+	must(t, os.Mkdir(above, 0o755))
+	must(t, os.Mkdir(p.Work+"/.git", 0o755))
+	decided := sandbox.FindRepository(p.Work)
+	run(t, p.m, Spec{Key: "remove", Owner: me, Dir: p.Work, Command: "rmdir .git", Repository: &decided})
+	for _, test := range []struct {
+		name       string
+		repository *sandbox.Repository
+		writes     bool
+	}{{"decided", &decided, false}, {"looked for", nil, true}} {
+		file := filepath.Join(above, test.name)
+		run(t, p.m, Spec{Key: test.name, Owner: me, Dir: p.Work, Command: "echo x > '" + file + "'", Repository: test.repository})
+		if _, err := os.Stat(file); (err == nil) != test.writes {
+			t.Errorf("the repository is %s: the command has written the one above: %v", test.name, err == nil)
+		}
+	}
+}

@@ -76,7 +76,9 @@ func (m *Manager) confine(spec *Spec) (sandbox.Confinement, error) {
 			root = real
 		}
 	}
-	how, err := m.opts.Sandbox.Confine(sandbox.Request{Root: root, Env: spec.Env, Writable: spec.Writable, Sealed: spec.Profile == sandbox.Sealed})
+	how, err := m.opts.Sandbox.Confine(sandbox.Request{
+		Root: root, Env: spec.Env, Writable: spec.Writable, Sealed: spec.Profile == sandbox.Sealed, Repository: spec.Repository,
+	})
 	spec.Profile = how.Profile
 	return how, err
 }

@@ -7,40 +7,39 @@ import (
 	"strings"
 )
 
-// A gitFolder is the repository of a working directory that is not in it: the folder .git
-// above it, that of a linked worktree, or that of a submodule.
-type gitFolder struct {
-	path string // folder that git writes, without links
-	// back is the file in the folder that names the worktree, relative to it, and link is
+// A Repository is the repository of a working directory that is not in it: the folder .git
+// above it, that of a linked worktree, or that of a submodule. The zero value is none.
+//
+// Commands can change what is in the working directory, and so which repository is found
+// there. Whoever runs several commands finds it once, keeps it, and gives it to each.
+type Repository struct {
+	Path string `json:"path,omitempty"` // folder that git writes, without links; empty if there is none
+	// Back is the file in the folder that names the worktree, relative to it, and Link is
 	// the file .git that it has to name. Both are empty if the folder itself is called .git.
 	// The file .git can be written by a command: only the folder that it names can say that
 	// it is the one.
-	back, link string
+	Back string `json:"back,omitempty"`
+	Link string `json:"link,omitempty"`
 }
 
-func (g *gitFolder) name() string {
-	if g == nil {
-		return ""
-	}
-	return g.path + "\x00" + g.back
-}
+func (g Repository) key() string { return g.Path + "\x00" + g.Back }
 
-// findGit returns the repository that git uses in a folder; nil if it is in the folder,
-// or there is none.
-func findGit(root string) *gitFolder {
+// FindRepository returns the repository that git uses in a folder, which is a path without
+// links; none if it is in the folder, or there is none.
+func FindRepository(root string) Repository {
 	for dir := root; ; dir = filepath.Dir(dir) {
 		path := filepath.Join(dir, ".git")
 		info, err := os.Lstat(path)
 		switch {
 		case err == nil && info.IsDir():
 			if dir == root {
-				return nil
+				return Repository{}
 			}
-			return &gitFolder{path: path}
+			return Repository{Path: path}
 		case err == nil && info.Mode().IsRegular():
-			return linkedGit(path)
+			return linkedRepository(path)
 		case dir == "/":
-			return nil
+			return Repository{}
 		}
 	}
 }
@@ -48,12 +47,12 @@ func findGit(root string) *gitFolder {
 // maxLink is the longest file .git that is read.
 const maxLink = 8 << 10
 
-// linkedGit returns the repository that a file .git names; nil if that repository does not
-// name the file.
-func linkedGit(link string) *gitFolder {
+// linkedRepository returns the repository that a file .git names; none if that repository
+// does not name the file.
+func linkedRepository(link string) Repository {
 	target, ok := bytes.CutPrefix(readSmall(link), []byte("gitdir: "))
 	if !ok {
-		return nil
+		return Repository{}
 	}
 	dir := string(bytes.TrimRight(target, "\r\n"))
 	if !filepath.IsAbs(dir) {
@@ -61,27 +60,27 @@ func linkedGit(link string) *gitFolder {
 	}
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return nil
+		return Repository{}
 	}
-	g := &gitFolder{path: dir, back: "config", link: link}
+	g := Repository{Path: dir, Back: "config", Link: link}
 	if parent, name := filepath.Split(dir); filepath.Base(parent) == "worktrees" {
-		g.path, g.back = filepath.Dir(filepath.Clean(parent)), filepath.Join("worktrees", name, "gitdir")
+		g.Path, g.Back = filepath.Dir(filepath.Clean(parent)), filepath.Join("worktrees", name, "gitdir")
 	}
-	if !g.namesLink(g.path) {
-		return nil
+	if !g.namesLink(g.Path) {
+		return Repository{}
 	}
 	return g
 }
 
 // namesLink reports whether the repository, which is open at a path, names the file .git
 // that has named it.
-func (g *gitFolder) namesLink(at string) bool {
-	if g.back == "" {
+func (g Repository) namesLink(at string) bool {
+	if g.Back == "" {
 		return true
 	}
-	text := string(readSmall(filepath.Join(at, g.back)))
-	named, base := strings.TrimSpace(text), filepath.Dir(filepath.Join(g.path, g.back))
-	if g.back == "config" {
+	text := string(readSmall(filepath.Join(at, g.Back)))
+	named, base := strings.TrimSpace(text), filepath.Dir(filepath.Join(g.Path, g.Back))
+	if g.Back == "config" {
 		named = worktreeOf(text)
 		if named != "" {
 			named = filepath.Join(named, ".git")
@@ -97,7 +96,7 @@ func (g *gitFolder) namesLink(at string) bool {
 	if err != nil {
 		return false
 	}
-	link, err := filepath.EvalSymlinks(g.link)
+	link, err := filepath.EvalSymlinks(g.Link)
 	return err == nil && link == named
 }
 

@@ -15,7 +15,7 @@ type plan struct {
 	read     []string // files and folders that can be read and executed
 	write    []string // files and folders that can be changed, too
 	devices  []string // devices that can be used
-	git      *gitFolder
+	git      Repository
 	optional []string // those of write that may be missing without a word
 	looked   []string // folders whose entries the plan lists: a new entry makes a new plan
 }
@@ -41,8 +41,12 @@ func (s *Sandbox) plan(r Request) plan {
 			s.warn("commands.writable names " + path + ", which is not there: it counts as soon as it is")
 		}
 	}
-	p.git = findGit(r.Root)
-	p.key = strings.Join(append(append(slices.Clone(p.write), p.optional...), p.git.name()), "\x00")
+	if r.Repository != nil {
+		p.git = *r.Repository
+	} else {
+		p.git = FindRepository(r.Root)
+	}
+	p.key = strings.Join(append(append(slices.Clone(p.write), p.optional...), p.git.key()), "\x00")
 	return p
 }
 

@@ -182,7 +182,7 @@ func (b *builder) addAll(p plan) error {
 		err = errors.Join(err, ignoreMissing(b.add(path, writeRights|unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)))
 		b.sources = append(b.sources, sourceOf(path, false))
 	}
-	if p.git != nil {
+	if p.git.Path != "" {
 		err = errors.Join(err, ignoreMissing(b.addGit(p.git)))
 	}
 	return err
@@ -239,12 +239,12 @@ func openPlain(path string) (*os.File, error) {
 
 // addGit gives rights to a repository, if the folder that is open is the one that names the
 // worktree.
-func (b *builder) addGit(g *gitFolder) error {
-	b.sources = append(b.sources, sourceOf(g.path, false))
-	if g.link != "" {
-		b.sources = append(b.sources, sourceOf(g.link, false), sourceOf(filepath.Join(g.path, g.back), true))
+func (b *builder) addGit(g Repository) error {
+	b.sources = append(b.sources, sourceOf(g.Path, false))
+	if g.Link != "" {
+		b.sources = append(b.sources, sourceOf(g.Link, false), sourceOf(filepath.Join(g.Path, g.Back), true))
 	}
-	f, err := openPlain(g.path)
+	f, err := openPlain(g.Path)
 	if err != nil {
 		return err
 	}

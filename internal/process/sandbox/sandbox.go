@@ -114,6 +114,10 @@ type Request struct {
 	Env      []string // environment of the command
 	Writable []string // further folders that this command may change, without links
 	Sealed   bool     // true for the profile Sealed; otherwise it is Workspace
+
+	// Repository is the repository of the root, as it was found before the first command
+	// could change what is there; it is found now if nil.
+	Repository *Repository
 }
 
 // A Confinement is what a keeper needs to confine a command. Its zero value confines

@@ -30,6 +30,7 @@ import (
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/process/sandbox"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/workspace"
 )
@@ -87,6 +88,9 @@ type Options struct {
 type Place struct {
 	Root     string   // working directory of the session, without links; the folder that the command runs in if empty
 	Writable []string // further folders
+	// Repository is the repository of the root, as it was when the session ran its first
+	// command; it is looked for if nil.
+	Repository *sandbox.Repository
 }
 
 // Commands are the commands of all sessions. They are safe for concurrent use.

@@ -90,7 +90,7 @@ func ignored[T any](fields []string) cmp.Option {
 // confines none, and no engine can tell it how.
 func TestEveryFieldIsConverted(t *testing.T) {
 	same(t, processTo, processOf, "Profile")
-	same(t, specTo, specOf, "Root", "Writable", "Profile", "Free")
+	same(t, specTo, specOf, "Root", "Repository", "Writable", "Profile", "Free")
 	same(t, chunkTo, chunkOf)
 	same(t, inputTo, inputOf)
 	same(t, sizeTo, sizeOf)
