@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -81,6 +82,15 @@ func (m *Manager) confine(spec *Spec) (sandbox.Confinement, error) {
 	})
 	spec.Profile = how.Profile
 	return how, err
+}
+
+// StartReading starts a program that only has to read, confined as far as commands are. It is
+// no process of the manager: the caller waits for it. The manager may be nil.
+func (m *Manager) StartReading(cmd *exec.Cmd) error {
+	if m == nil {
+		return cmd.Start()
+	}
+	return m.opts.Sandbox.StartReading(cmd)
 }
 
 // register finds the process of a key, or registers a new one. The caller that

@@ -3,10 +3,12 @@ package rpc
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 
 	"github.com/abide-run/abide/internal/api"
+	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/workspace"
 )
 
@@ -49,13 +51,11 @@ type repository struct {
 	dir string
 }
 
-// run runs git. Nothing that the repository's configuration names is run by it,
-// and nothing is written.
+// run runs git, with its configuration held still. It is for commands that read references
+// and the configuration alone: those run no program and write nothing.
 func (g repository) run(args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(g.ctx, "git", append([]string{
-		"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false", "--no-pager", "--no-optional-locks",
-	}, args...)...)
-	cmd.Dir = g.dir
+	cmd := exec.CommandContext(g.ctx, "git", append([]string{"--no-pager"}, args...)...)
+	cmd.Dir, cmd.Env = g.dir, shell.HoldStill(os.Environ())
 	return cmd.Output()
 }
 

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/workspace"
 )
 
@@ -26,7 +27,7 @@ func (w *files) Changes(ctx context.Context, r workspace.ChangesRequest) (worksp
 	if r.Dir == "" {
 		return found, nil
 	}
-	g, since := repository{ctx, w.absolute(r.Dir), w.confined}, ""
+	g, since := repository{ctx, w.absolute(r.Dir), w.confined, w.manager.StartReading}, ""
 	if w.confined != "" {
 		folder, err := g.run("rev-parse", "--absolute-git-dir") // a file .git may name a folder elsewhere
 		if !w.isConfined(g.dir) || err == nil && !w.isConfined(strings.TrimSpace(string(folder))) {
@@ -51,27 +52,37 @@ type repository struct {
 	ctx      context.Context
 	dir      string
 	confined string // no repository above this folder counts; empty if there is none
+	start    func(*exec.Cmd) error
 }
 
-// command returns a command of git.
+// command returns a command of git. Its configuration is held still, as for commands that a
+// rule allows.
 func (g repository) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(g.ctx, "git", args...)
 	cmd.Dir = g.dir
+	cmd.Env = shell.HoldStill(os.Environ())
 	if g.confined != "" {
-		cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(g.confined))
+		cmd.Env = append(cmd.Env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(g.confined))
 	}
 	return cmd
 }
 
-// run runs git. Nothing that the repository's configuration names is run by it, and nothing
-// is written. With errLong it returns the beginning of the output.
+// finish starts a command of git and waits for its end. Programs of filters have names of
+// their own and cannot be switched off: what they do is bounded by the sandbox.
+func (g repository) finish(cmd *exec.Cmd) error {
+	if err := g.start(cmd); err != nil {
+		return err
+	}
+	return cmd.Wait()
+}
+
+// run runs git. Of what the repository's configuration names it runs only filters, and nothing
+// can be written. With errLong it returns the beginning of the output.
 func (g repository) run(args ...string) ([]byte, error) {
-	cmd := g.command(append([]string{
-		"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false", "--no-pager", "--no-optional-locks",
-	}, args...)...)
+	cmd := g.command(append([]string{"-c", "core.quotePath=false", "--no-pager"}, args...)...)
 	out := limited{most: maxDiff}
 	cmd.Stdout = &out
-	err := cmd.Run()
+	err := g.finish(cmd)
 	switch {
 	case out.full:
 		return out.text.Bytes(), errLong
@@ -145,7 +156,7 @@ func (g repository) added(path string) workspace.FileChange {
 	cmd.Stdout = &out
 	var differs *exec.ExitError // git reports a difference by its exit status
 	change := workspace.FileChange{Path: strings.ToValidUTF8(path, "\uFFFD"), Kind: "added"}
-	if err := cmd.Run(); out.full || err != nil && (!errors.As(err, &differs) || differs.ExitCode() != 1) {
+	if err := g.finish(cmd); out.full || err != nil && (!errors.As(err, &differs) || differs.ExitCode() != 1) {
 		change.Cut = true
 		return change
 	}
