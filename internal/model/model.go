@@ -213,7 +213,7 @@ type Reply struct {
 	Reasoning *Reasoning
 	Usage     Usage
 	Cost      *float64 // price in US dollars; nil if it is not known
-	Finish    string   // reason that the model stopped, in the provider's words: "stop", "tool_calls", "length", …
+	Finish    string   // reason that the model stopped: FinishStop and the others, or a word of the provider
 	Model     string   // model that answered
 	RequestID string   // id that the provider gave the request
 }

@@ -196,10 +196,11 @@ func thought(thinking, signature string) json.RawMessage {
 	return append(raw, '}')
 }
 
-// finishes maps stop reasons to the values of model.Reply.Finish that other wires use.
+// finishes maps stop reasons to the finish reasons of package model.
 var finishes = map[string]string{
-	"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls",
-	"max_tokens": "length", "model_context_window_exceeded": "length",
+	"end_turn": model.FinishStop, "stop_sequence": model.FinishStop, "tool_use": model.FinishCalls,
+	"max_tokens": model.FinishLength, "model_context_window_exceeded": model.FinishLength,
+	"refusal": model.FinishRefusal, "pause_turn": model.FinishPause,
 }
 
 // stop records the stop reason. If the model declined to answer, the calls of the reply

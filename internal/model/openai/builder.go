@@ -13,7 +13,8 @@ type builder struct {
 	*remote.Draft
 	calls []*call
 
-	decoded int // number of events that were decoded in full
+	refused bool // true if the model said why it does not answer
+	decoded int  // number of events that were decoded in full
 	plain   *plainReader
 	scratch []byte // buffer for the text that the plainReader has read
 }
@@ -68,6 +69,9 @@ func (b *builder) add(c *chunk) error {
 	}
 	for i := range c.Choices {
 		one := &c.Choices[i]
+		if err := one.failed(); err != nil {
+			return err
+		}
 		b.addPart(one, &one.Delta)
 		for j := range one.Delta.Calls {
 			b.addCall(one.Index, &one.Delta.Calls[j])
@@ -108,6 +112,9 @@ func (b *builder) Whole(data []byte) error {
 	}
 	for i := range c.Choices {
 		one := &c.Choices[i]
+		if err := one.failed(); err != nil {
+			return err
+		}
 		b.addPart(one, &one.Message)
 		for j := range one.Message.Calls {
 			p := &one.Message.Calls[j]
@@ -131,7 +138,8 @@ func (b *builder) start(c *chunk) error {
 }
 
 func (b *builder) addPart(c *choice, p *part) {
-	b.Finish = cmp.Or(c.Finish, b.Finish)
+	b.Finish = cmp.Or(cmp.Or(finishes[c.Finish], c.Finish), b.Finish)
+	b.refused = b.refused || p.Refusal != ""
 	b.AddReasoning(p.thinking())
 	b.AddText(cmp.Or(string(p.Content), p.Refusal))
 }

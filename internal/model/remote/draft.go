@@ -221,7 +221,7 @@ func (d *Draft) Reply() *model.Reply {
 		if d.dropped {
 			break
 		}
-		cut := d.Finish == "length" && i == len(d.calls)-1
+		cut := d.Finish == model.FinishLength && i == len(d.calls)-1
 		r.Calls = append(r.Calls, model.Call{ID: c.ID, Name: c.Name, Arguments: c.whole(cut)})
 	}
 	if d.reasoning.Len() > 0 {

@@ -243,19 +243,19 @@ func (b *builder) finish(r *response) error {
 	return nil
 }
 
-// finishOf returns the value of model.Reply.Finish that other wires use.
+// finishOf returns the finish reason.
 func (b *builder) finishOf(r *response) string {
 	switch {
 	case r.Incomplete.Reason == "max_output_tokens":
-		return "length"
+		return model.FinishLength
 	case r.Status == "incomplete":
-		return cmp.Or(r.Incomplete.Reason, "incomplete")
+		return cmp.Or(r.Incomplete.Reason, "incomplete") // "content_filter" is the same word
 	case b.HasCalls():
-		return "tool_calls"
+		return model.FinishCalls
 	case b.refused:
-		return "refusal"
+		return model.FinishRefusal
 	}
-	return "stop"
+	return model.FinishStop
 }
 
 // Reply implements remote.Decoder. The outline of the reply is in its encrypted
