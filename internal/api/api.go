@@ -114,6 +114,11 @@ type Defaults struct {
 	Memory event.MemoryRules `json:"memory,omitzero"`
 	// Compaction sets when the contexts of the sessions are compacted.
 	Compaction event.CompactionRules `json:"compaction,omitzero"`
+	// Outage sets what the sessions do while their models cannot be reached.
+	Outage event.OutageRules `json:"outage,omitzero"`
+	// Providers and Models are those of fallbacks that are not of the default provider.
+	Providers []Provider      `json:"providers,omitempty"`
+	Models    []ProviderModel `json:"models,omitempty"`
 	// Workspace is the workspace of the sessions: a name or an address; the machine of
 	// the engine if empty.
 	Workspace string `json:"workspace,omitempty"`

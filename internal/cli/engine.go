@@ -61,7 +61,10 @@ func (a *app) config(dir string) (daemon.Config, error) {
 		c.Memory.Dir = filepath.Join(filepath.Dir(user), "memory")
 	}
 	c.Memory.Trusts = a.trusts
-	c.Defaults, err = defaults(loaded, cwd)
+	c.ModelSettings.Silence, _ = time.ParseDuration(loaded.Config.Model.Silence) // likewise
+	if c.Defaults, err = defaults(loaded, cwd); err == nil {
+		err = a.setOutage(&c.Defaults, loaded.Config)
+	}
 	return c, err
 }
 

@@ -55,6 +55,10 @@ type Model struct {
 	BaseURL         string `toml:"base_url" doc:"Base URL of the endpoint; the vendor's default if empty."`
 	APIKeyEnv       string `toml:"api_key_env" doc:"Environment variable that holds the API key; the vendor's default if empty."`
 	ReasoningEffort string `toml:"reasoning_effort" doc:"Reasoning effort of reasoning models." enum:"none,minimal,low,medium,high,xhigh,max"`
+
+	Patience string   `toml:"patience" doc:"Time that a turn waits for a model that cannot be reached, like 1h; 0s turns waiting off. By default 1h, and 10m for a session that abide run starts at a terminal."`
+	Fallback []string `toml:"fallback" doc:"Models that the rest of a turn is asked of, in this order, when its model was given up; PROVIDER/MODEL for a provider of [providers]."`
+	Silence  string   `toml:"silence" doc:"Longest time without any data of an answer, like 5m, after which the request counts as failed; 5m if empty."`
 }
 
 // Provider is a model endpoint.
@@ -158,6 +162,8 @@ type Store struct {
 // check returns the values that are invalid by themselves.
 func (c *Config) check() []mistake {
 	list := checkEnums(reflect.ValueOf(c).Elem(), nil)
+	list = orZero(list, path{"model", "patience"}, c.Model.Patience)
+	list = duration(list, path{"model", "silence"}, c.Model.Silence)
 	list = notNegative(list, path{"worker", "max_tokens"}, c.Worker.MaxTokens)
 	list = notNegative(list, path{"worker", "max_steps"}, c.Worker.MaxSteps)
 	list = notNegative(list, path{"worker", "max_queue"}, c.Worker.MaxQueue)

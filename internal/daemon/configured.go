@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"time"
 
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/catalog"
@@ -56,6 +57,7 @@ func (t configuredModel) Ask(ctx context.Context, req *model.Request, on func(mo
 type ModelSettings struct {
 	MaxOutput int
 	Models    map[string]provider.Limits
+	Silence   time.Duration // longest time without data of an answer; the default of the wires if zero
 }
 
 // on adds the settings to a provider that brings none along.

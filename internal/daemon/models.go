@@ -83,7 +83,9 @@ func (m *models) client(p provider.Provider, clientName string) (*remote.Client,
 	if clientName != "" {
 		agent = clientName + " " + agent
 	}
-	c := wire.New(remoteConfig(p, agent))
+	how := remoteConfig(p, agent)
+	how.IdleTimeout = m.settings.Silence
+	c := wire.New(how)
 	if len(m.clients) >= maxClients {
 		clear(m.clients)
 	}

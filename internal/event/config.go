@@ -53,6 +53,7 @@ type SessionConfiguredData struct {
 
 	Memory           MemoryRules       `json:"memory,omitzero"`
 	Compaction       CompactionRules   `json:"compaction,omitzero"`                 // set by configuration files and command-line options
+	Outage           OutageRules       `json:"outage,omitzero"`                     // set by configuration files
 	Infinite         *InfiniteSessions `json:"infiniteSessions,omitempty"`          // set by the client
 	SkipInstructions bool              `json:"skipCustomInstructions,omitempty"`    // true if the instruction files of the project are not read
 	InstructionDirs  []string          `json:"instructionDirectories,omitempty"`    // further folders with instruction files

@@ -107,12 +107,24 @@ type Info struct {
 	// answered a question. Entries of older versions lack it, so that their
 	// sessions count as due.
 	Waiting bool `json:"waiting,omitempty"`
+	// Parked is set if the unfinished turn waits for a model that could not be reached:
+	// nothing is to be done before its time has come, and the log need not be read.
+	Parked *Parked `json:"parked,omitempty"`
 	// Watch lists the tasks, so that they can be watched without reading the log.
 	// Entries of older versions lack it, and only count the tasks.
 	Watch []Task `json:"watch,omitempty"`
 	// Workspace is where the files and processes are; nil if that is the machine of the
 	// engine. It is in the index so that it is known without reading the log.
 	Workspace *event.Workspace `json:"workspace,omitempty"`
+}
+
+// Parked is the wait of a turn for its model.
+type Parked struct {
+	At       int64  `json:"at"`                 // time at which the wait began, in milliseconds since 1970
+	WaitMs   int64  `json:"waitMs"`             // time until the model is asked again
+	LeftMs   int64  `json:"leftMs"`             // time after which the turn gives the model up
+	Told     bool   `json:"told,omitempty"`     // true if the provider said how long to wait
+	Endpoint string `json:"endpoint,omitempty"` // place that could not be reached
 }
 
 // A Task is a task that runs in the background of a session.
@@ -124,11 +136,11 @@ type Task struct {
 
 // Due reports whether a daemon that starts has to read the session's log, because there
 // is something to do, or because there are tasks that the index does not list.
-func (i Info) Due() bool { return i.Active && !i.Waiting || i.Tasks > len(i.Watch) }
+func (i Info) Due() bool { return i.Active && !i.Waiting && i.Parked == nil || i.Tasks > len(i.Watch) }
 
 // Attended reports whether a daemon that starts has to do something for the session:
-// it is due, or has tasks to watch.
-func (i Info) Attended() bool { return i.Due() || len(i.Watch) > 0 }
+// it is due, waits for a model, or has tasks to watch.
+func (i Info) Attended() bool { return i.Due() || i.Parked != nil || len(i.Watch) > 0 }
 
 // Equal reports whether two entries are the same.
 func (i Info) Equal(other Info) bool { return reflect.DeepEqual(i, other) }

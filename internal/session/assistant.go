@@ -25,6 +25,8 @@ type request struct {
 	asked   *model.Request
 	view    *model.Request // the request as it was measured
 	over    chan struct{}  // closed when nothing is sent any more
+	permit  *permit        // lets a parked turn ask; nil if the turn was not parked
+	waited  time.Duration  // how long the turn was parked before
 }
 
 // asking is the activity of asking the model.
@@ -51,16 +53,18 @@ func (s *Session) startAsking(tx *txn, turnID string) {
 	ctx, cancel := context.WithCancelCause(s.host.ctx)
 	r := &request{cancel: cancel, turnID: turnID, stream: s.clients.streaming(), over: make(chan struct{})}
 	s.asking.now = r
+	tx.takePermit(r)
 	tx.afterCommit = append(tx.afterCommit, func() {
 		r.parent = s.state.Parent
 		question, err := s.buildRequest()
-		config, name, tasks := s.state.Setup.Config, s.state.Setup.Model, taskKeys(s.state.Tasks.Open)
+		config, name, tasks := s.state.Setup.Config, s.state.AskedModel(), taskKeys(s.state.Tasks.Open)
 		if err == nil { // they end with the turn, which may be aborted at any time
 			question.Headers = s.headers(ctx, s.state.Turn.Headers, config, name)
 		}
 		if !s.spawn(func() {
 			defer close(r.over)
 			defer cancel(nil)
+			defer r.permit.giveBack()
 			if err != nil {
 				s.finishAsking(r, nil, Endpoint{}, 0, err)
 				return
@@ -108,45 +112,46 @@ func (s *Session) tools() *model.Tools {
 	return s.offer.tools
 }
 
-// askUntilAnswered asks the model until it answers, or until another attempt makes no
-// sense.
+// askUntilAnswered asks the model. A request that fails because of earlier reasoning is
+// made again at once; any other failure is recorded before anything follows from it.
 func (s *Session) askUntilAnswered(ctx context.Context, r *request, config event.SessionConfiguredData, name string, q *model.Request) {
 	started := time.Now()
 	to, err := s.resolveModel(ctx, config, name)
 	if err != nil {
-		s.finishAsking(r, nil, to, 0, err)
+		s.finishFailed(r, to, started, err)
 		return
 	}
 	q.Model, r.asked = to.Name, q
 	if blind(config, to) {
 		q.Messages = transcript.Unseen(q.Messages)
 	}
-	for attempt := 0; ; attempt++ {
-		reply, err := s.askOnce(ctx, r, to, q)
-		if err == nil {
-			s.finishAsking(r, reply, to, time.Since(started), nil)
-			return
-		}
-		if rejectsReasoning(err) && !q.Forget {
-			s.publishForget(r, to, err)
-			forgetful := *q
-			forgetful.Forget = true
-			q, attempt = &forgetful, attempt-1
-			continue
-		}
-		wait, again := s.retryDelay(ctx, attempt, err)
-		if !again {
-			s.finishAsking(r, nil, to, time.Since(started), err)
-			return
-		}
-		s.publishRetry(r, to, err, wait)
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			s.finishAsking(r, nil, to, time.Since(started), context.Cause(ctx))
-			return
-		}
+	reply, err := s.askOnce(ctx, r, to, q)
+	if rejectsReasoning(err) && !q.Forget {
+		s.publishForget(r, to, err)
+		forgetful := *q
+		forgetful.Forget = true
+		reply, err = s.askOnce(ctx, r, to, &forgetful)
 	}
+	if err != nil {
+		s.finishFailed(r, to, started, err)
+		return
+	}
+	s.host.outages.succeeded(to)
+	s.finishAsking(r, reply, to, time.Since(started), nil)
+}
+
+// finishFailed records the outcome of a request that failed.
+func (s *Session) finishFailed(r *request, to Endpoint, started time.Time, err error) {
+	if isTemporary(err) {
+		r.permit.failed()
+	}
+	s.finishAsking(r, nil, to, time.Since(started), err)
+}
+
+// isTemporary reports whether the same request may succeed later.
+func isTemporary(err error) bool {
+	failure, ok := errors.AsType[*model.Error](err)
+	return ok && failure.Temporary()
 }
 
 // rejectsReasoning reports whether a provider refuses reasoning that it gave earlier,
@@ -156,19 +161,14 @@ func rejectsReasoning(err error) bool {
 	return errors.As(err, &failure) && failure.Kind == model.KindReasoning
 }
 
-// maxRetryWait is the longest pause that a provider can ask for before the turn
-// is ended instead.
-const maxRetryWait = 5 * time.Minute
-
-// retryDelay returns how long to wait before another attempt, and whether another
-// attempt makes sense.
+// retryDelay returns how long to wait before another attempt at a request for which no
+// turn is parked, and whether another attempt makes sense. The caller limits the time.
 func (s *Session) retryDelay(ctx context.Context, attempt int, err error) (time.Duration, bool) {
-	var failure *model.Error
-	if ctx.Err() != nil || attempt >= len(s.host.opts.Retries) || !errors.As(err, &failure) || !failure.Temporary() {
+	failure, _ := errors.AsType[*model.Error](err)
+	if ctx.Err() != nil || attempt >= len(s.host.opts.Retries) || !isTemporary(err) {
 		return 0, false
 	}
-	wait := max(s.host.opts.Retries[attempt], failure.RetryAfter)
-	return wait, wait <= maxRetryWait
+	return jitter(s.host.opts.Retries[attempt]) + failure.RetryAfter, true
 }
 
 // askOnce makes one request. The pieces of a streamed answer are passed on under an
@@ -192,17 +192,13 @@ func (s *Session) publish(r *request, p event.Payload) {
 	}
 }
 
-func (s *Session) publishRetry(r *request, to Endpoint, err error, wait time.Duration) {
-	failure := s.publishFailure(r, to, err)
-	s.publish(r, event.SessionInfoData{
-		InfoType: "model_retry", Message: strings.TrimSuffix(failure.Message, ".") + ". Trying again in " + wait.Round(time.Millisecond).String() + ".",
-	})
-}
-
 // publishForget tells clients that the model is asked again without its earlier
 // reasoning.
 func (s *Session) publishForget(r *request, to Endpoint, err error) {
-	s.publishFailure(r, to, err)
+	failure, _ := errors.AsType[*model.Error](err)
+	for _, p := range failureEvents(r.turnID, to.Name, failure) {
+		s.publish(r, p)
+	}
 	s.publish(r, event.SessionInfoData{InfoType: "model_retry", Message: to.Name + " does not take its earlier reasoning back; it is asked again without."})
 }
 
@@ -215,19 +211,20 @@ func failureKind(k model.Kind) string {
 	return event.FailureAPI
 }
 
-func (s *Session) publishFailure(r *request, to Endpoint, err error) *model.Error {
-	var failure *model.Error
-	errors.As(err, &failure)
+// failureEvents returns what clients are sent when a request has failed and is made
+// again.
+func failureEvents(turnID, name string, failure *model.Error) [2]event.Payload {
 	reason := "api_error"
 	if failure.Kind == model.KindRateLimit {
 		reason = "rate_limit"
 	}
-	s.publish(r, event.ModelCallFailureData{
-		Source: "top_level", Model: to.Name, StatusCode: failure.Status,
-		ErrorMessage: failure.Message, FailureKind: failureKind(failure.Kind), ErrorType: string(failure.Kind),
-	})
-	s.publish(r, event.AssistantTurnRetryData{TurnID: r.turnID, Reason: reason})
-	return failure
+	return [...]event.Payload{
+		event.ModelCallFailureData{
+			Source: "top_level", Model: name, StatusCode: failure.Status,
+			ErrorMessage: failure.Message, FailureKind: failureKind(failure.Kind), ErrorType: string(failure.Kind),
+		},
+		event.AssistantTurnRetryData{TurnID: turnID, Reason: reason},
+	}
 }
 
 // deltas passes on the pieces of an answer.
@@ -278,7 +275,7 @@ func (s *Session) finishAsking(r *request, reply *model.Reply, from Endpoint, to
 			if again, err := tx.compactAfterRefusal(r, err); again || err != nil {
 				return err
 			}
-			return tx.handleModelError(err)
+			return tx.handleFailure(r, from, took, err)
 		}
 		return tx.recordAnswer(r, reply, from, took)
 	})
@@ -287,7 +284,7 @@ func (s *Session) finishAsking(r *request, reply *model.Reply, from Endpoint, to
 // recordAnswer records what the model said.
 func (tx *txn) recordAnswer(r *request, reply *model.Reply, from Endpoint, took time.Duration) error {
 	name := from.Name
-	if name != tx.State.Setup.Model {
+	if name != tx.State.Setup.Model && tx.State.Turn.Outage.Model == "" {
 		if err := tx.record(event.SessionModelChangeData{NewModel: name, PreviousModel: tx.State.Setup.Model}); err != nil {
 			return err
 		}
@@ -378,7 +375,5 @@ func (tx *txn) handleModelError(err error) error {
 	if !tx.s.hasHooks() {
 		return tx.failTurn(d)
 	}
-	var failure *model.Error
-	temporary := errors.As(err, &failure) && failure.Temporary()
-	return tx.record(turn.ErrorHook(tx.State, d, temporary, tx.now))
+	return tx.record(turn.ErrorHook(tx.State, d, isTemporary(err), tx.now))
 }

@@ -54,8 +54,13 @@ func (w Work) Unfinished(ctx context.Context) (n int, err error) {
 }
 
 // Busy reports whether something is under way in a session: a request to a model, a call
-// of a tool, a hook. A call that waits for an agent is not; what the agent does is.
+// of a tool, a hook. A call that waits for an agent is not; what the agent does is. A turn
+// that waits for its model counts in an engine that is there for one command: no other
+// engine would go on with it.
 func (w Work) Busy() bool {
+	if w.host.keepsParked() {
+		return true
+	}
 	w.host.gate.Lock()
 	defer w.host.gate.Unlock()
 	return w.host.gate.busy > 0
@@ -65,9 +70,10 @@ func (w Work) Busy() bool {
 // whether it did. From then on whatever clients want is refused with ErrClosed, so that
 // nothing begins that would be cut by Close.
 func (w Work) StopIfIdle() bool {
+	parked := w.host.keepsParked()
 	w.host.gate.Lock()
 	defer w.host.gate.Unlock()
-	if w.host.gate.busy > 0 || w.host.gate.draining > 0 {
+	if w.host.gate.busy > 0 || w.host.gate.draining > 0 || parked {
 		return false
 	}
 	w.host.gate.closed = true

@@ -130,10 +130,10 @@ func (s *Session) planCompaction(tx *txn, o occasion) (*compaction, error) {
 	c := &compaction{
 		start: event.CompactionStartData{
 			ConversationTokens: r.Messages, SystemTokens: r.System, ToolDefinitionsTokens: r.Tools, CurrentTokens: r.Tokens,
-			TokenLimit: o.limit, Trigger: o.trigger, Model: s.state.Setup.Model,
+			TokenLimit: o.limit, Trigger: o.trigger, Model: s.state.AskedModel(),
 			CompactionID: event.NewID(), Point: o.point, BaseEpochID: s.state.EpochID(), EstimateSource: string(r.Source), Must: o.must, Key: o.key,
 		},
-		items: items, seen: len(q.Messages), began: tx.now, config: s.state.Setup.Config, model: s.state.Setup.Model, done: o.done,
+		items: items, seen: len(q.Messages), began: tx.now, config: s.state.Setup.Config, model: s.state.AskedModel(), done: o.done,
 		in: compact.Input{
 			Head: head, Room: g.meter.Room(r, o.limit), Retain: o.retain, Must: o.must, Instructions: o.instructions,
 			Ask: model.Request{Session: string(s.id)}, AskRoom: g.limits.Request(),
@@ -148,7 +148,7 @@ func (s *Session) planCompaction(tx *txn, o occasion) (*compaction, error) {
 	for _, it := range items {
 		c.in.Items = append(c.in.Items, it.Item)
 	}
-	if own := s.state.Setup.Config.Compaction.Model; own != "" && own != s.state.Setup.Model {
+	if own := s.state.Setup.Config.Compaction.Model; own != "" && own != s.state.AskedModel() {
 		c.model, c.start.Model = own, own
 		if to, err := s.resolveModel(s.host.ctx, s.state.Setup.Config, own); err == nil {
 			c.in.AskRoom = to.limits().Request()

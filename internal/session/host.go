@@ -37,6 +37,8 @@ type Endpoint struct {
 	// Window is how many tokens fit into a request and its reply, and Output how
 	// many of them are kept free for the reply. They are zero if that is not known.
 	Window, Output int
+
+	provider *provider.Provider // where it is; nil for the models that are part of the program
 }
 
 // limits returns how many tokens fit into the model's window.
@@ -58,7 +60,12 @@ type Options struct {
 	Version string        // version of the runtime in session.start
 	Grace   time.Duration // time that a session counts as attached after its last client vanished; 2 s if zero
 	Rest    time.Duration // time that an idle session stays in memory; 30 s if zero
+	// Retries are the longest pauses before each further attempt at a model request; the
+	// last one is repeated. Each pause is a random part of its longest.
 	Retries []time.Duration
+	// Patience is how long a turn waits for a model that cannot be reached, unless its session
+	// says otherwise; an hour if zero.
+	Patience time.Duration
 	// LookTime is how long a transaction waits for a look at files; 5 ms if zero.
 	LookTime time.Duration
 	// OnDisk reports whether a folder of this machine and those above it are on its own
@@ -110,9 +117,10 @@ type Options struct {
 	Deletions Deletions
 }
 
-// defaultRetries is how long to wait before each further attempt at a model
-// request.
-var defaultRetries = []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}
+// defaultRetries are the longest pauses before each further attempt at a model request.
+var defaultRetries = []time.Duration{
+	500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second,
+}
 
 // A Host runs the sessions of a store. What every client needs are its own methods;
 // the rest hangs on a service for each feature.
@@ -152,6 +160,8 @@ type Host struct {
 	// them. It is not theirs: one that breaks when it is read is not kept in memory.
 	broken sync.Map
 
+	outages outages
+
 	gate    gate
 	work    sync.WaitGroup
 	offers  offers
@@ -187,6 +197,9 @@ func New(store eventlog.Store, opts Options) *Host {
 	if opts.Retries == nil {
 		opts.Retries = defaultRetries
 	}
+	if opts.Patience == 0 {
+		opts.Patience = defaultPatience
+	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
@@ -202,6 +215,7 @@ func New(store eventlog.Store, opts Options) *Host {
 		watchers: make(map[*Watcher]struct{}),
 		waking:   make(chan struct{}, maxWaking),
 	}
+	h.outages.host = h
 	h.openServices()
 	if opts.ToolsOf != nil {
 		h.opts.Tools = append(slices.Clip(h.opts.Tools), opts.ToolsOf(h)...)
@@ -220,7 +234,7 @@ func (h *Host) openServices() {
 
 // Start lets every unfinished turn go on, and watches what goes on in the
 // background. A session that only waits for an answer is not read, nor one that
-// has only tasks. A session that cannot be read is reported and left alone; the
+// has only tasks or waits for its model. A session that cannot be read is reported and left alone; the
 // others are not affected. What is left of sessions that were deleted is removed
 // meanwhile.
 func (h *Host) Start(ctx context.Context) error {
@@ -232,6 +246,9 @@ func (h *Host) Start(ctx context.Context) error {
 	for s, err := range h.store.Active(ctx) {
 		if err != nil {
 			return fmt.Errorf("find unfinished turns: %w", err)
+		}
+		if p := s.Info.Parked; p != nil {
+			h.outages.restore(s.ID, *p)
 		}
 		if s.Info.Due() {
 			due = append(due, s.ID)
@@ -303,6 +320,7 @@ func (h *Host) Close() {
 		s.mailbox.stopTimer()
 	}
 	h.mu.Unlock()
+	h.outages.close()
 	h.cancel(ErrClosed)
 	h.work.Wait()
 }

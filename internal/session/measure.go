@@ -36,7 +36,7 @@ type gaugeOf struct {
 // currentGauge returns the session's gauge for its present model.
 func (s *Session) currentGauge() *gauge {
 	g := &s.gauge
-	if of := (gaugeOf{s.state, s.state.Setup.Offered, s.state.Setup.Model}); g.of != of {
+	if of := (gaugeOf{s.state, s.state.Setup.Offered, s.state.AskedModel()}); g.of != of {
 		g.of, g.limits = of, s.limits()
 		g.policy, g.warnings = s.settings().Policy(g.limits)
 	}
@@ -47,8 +47,8 @@ func (s *Session) currentGauge() *gauge {
 // the provider has yet to choose.
 func (s *Session) limits() window.Limits {
 	var to Endpoint
-	if s.state.Setup.Model != "" || s.state.Setup.Config.Provider == nil {
-		to, _ = s.resolveModel(s.host.ctx, s.state.Setup.Config, s.state.Setup.Model) // the error is reported when the model is asked
+	if name := s.state.AskedModel(); name != "" || s.state.Setup.Config.Provider == nil {
+		to, _ = s.resolveModel(s.host.ctx, s.state.Setup.Config, name) // the error is reported when the model is asked
 	}
 	can := model.Capabilities{Window: cmp.Or(s.state.Setup.Config.Window, to.Window), MaxOutput: to.Output}
 	return window.LimitsOf(can, 0)

@@ -35,6 +35,7 @@ func (s *Session) resolveModel(ctx context.Context, config event.SessionConfigur
 		ctx = model.WithTransport(ctx, clientTransport{s})
 	}
 	to, err := s.host.opts.Resolve(ctx, as)
+	to.provider = as.Provider
 	if keys := s.secrets.keys.Load(); err == nil && keys != nil && keys.Lost != nil {
 		to.Model = &keyless{to.Model, keys.Lost}
 	}

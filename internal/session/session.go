@@ -117,6 +117,7 @@ func (s *Session) transact(batch []*intent) {
 		in.finish(in.err)
 	}
 	if err == nil {
+		s.unpark()
 		s.asks.Store(s.state.Asks() || s.state.Exchanges.Queued() != nil)
 		s.waits.Store(len(s.state.Questions()) > 0 || len(s.state.Exchanges.Forms()) > 0 || len(s.host.opts.Tools.Working(s.state)) > 0)
 		s.finishExchanges()
@@ -191,6 +192,7 @@ func (s *Session) advance(tx *txn) error {
 		}
 		var err error
 		now := s.now()
+		now.Due = tx.permit != nil
 		now.Verdict, verdict = verdict, nil
 		switch step := turn.Next(s.state, now).(type) {
 		case turn.Wait:
@@ -212,6 +214,9 @@ func (s *Session) advance(tx *txn) error {
 			err = tx.startStep(step)
 		case turn.AskModel:
 			s.startAsking(tx, step.TurnID)
+		case turn.Park:
+			s.park(tx, step.Parked)
+			return nil
 		case turn.Intend:
 			err = tx.recordIntents(step)
 		case turn.Judge:

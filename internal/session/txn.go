@@ -25,6 +25,7 @@ type txn struct {
 	env         []string             // the environment that is among the secrets; nil if there is none
 	afterCommit []func()             // called when everything is stored, acknowledged and sent
 	onFailure   []func()             // called if the transaction could not be stored
+	permit      *permit              // lets a parked turn ask its model; nil if it is to wait
 	unload      bool
 	stays       bool  // true if the turn is not to go on
 	err         error // the first failure to record; the whole transaction fails
@@ -117,7 +118,9 @@ func indexed(s *turn.State) eventlog.Info {
 		Listed: s.Setup.Config.Agent == nil && (s.About.Summary != "" || s.About.Totals.Turns > 0), Active: s.Active() || s.Context.Compaction != nil, Questions: len(s.Questions()) + len(s.Exchanges.Forms()), Tasks: len(s.Tasks.Open),
 		Workspace: s.Setup.Config.Workspace,
 	}
-	info.Waiting = info.Active && s.Waits()
+	if info.Waiting = info.Active && s.Waits(); s.OnlyParked() {
+		info.Parked = parkedInfo(s.Parked())
+	}
 	for _, t := range s.Tasks.Open {
 		info.Watch = append(info.Watch, eventlog.Task{Key: t.Key, Last: t.Last, Stop: t.Stop})
 	}

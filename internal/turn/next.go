@@ -94,6 +94,7 @@ func (Prepare) step()   {}
 // Now is what is known in this process alone and is not in the log.
 type Now struct {
 	Asking    bool                     // a model request is under way
+	Due       bool                     // the model of a parked turn is to be asked now
 	Restoring bool                     // files are being restored
 	Running   func(callID string) bool // reports whether the call is under way
 	Fresh     func(callID string) bool // reports whether this process has recorded that the call begins
@@ -159,6 +160,8 @@ func whileAsking(s *State, now Now, turnID string) Step {
 		return Wait{}
 	case s.Context.Full != "":
 		return Fail{event.SessionErrorData{ErrorType: ErrorOverflow, Message: s.Context.Full}}
+	case s.Parked() != nil && !now.Due:
+		return Park{*s.Parked()}
 	}
 	return AskModel{turnID}
 }

@@ -22,6 +22,7 @@ type Turn struct {
 	Prompt        string    // text of the message that opened the turn
 	Headers       []string  // ids of the inputs that came with headers for model requests
 	Hooks         TurnHooks // decisions of hooks about the turn
+	Outage        Outage    // models that could not be reached
 }
 
 // A Phase is where a turn stands.
@@ -142,6 +143,9 @@ func (s *State) call(id string) *Call {
 func (t *Turn) fold(s *State, e event.Event, body event.Payload) error {
 	if t == nil {
 		return nil
+	}
+	if err := t.Outage.fold(e, body); err != nil {
+		return err
 	}
 	switch d := body.(type) {
 	case event.UserMessageData:

@@ -222,7 +222,7 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 	s.Name, s.Config.Approve, s.Config.MaxSteps = defaults.Name, defaults.Approve, defaults.MaxSteps
 	s.Config.Scope, s.Config.Permissions = defaults.Scope, defaults.Permissions
 	s.Config.ExtraTools = defaults.ExtraTools
-	s.Config.Memory, s.Config.Compaction = defaults.Memory, defaults.Compaction
+	s.Config.Memory, s.Config.Compaction, s.Config.Outage = defaults.Memory, defaults.Compaction, defaults.Outage
 	more(&s.Config, p.OpenMore)
 	var err error
 	if s.Config.Managed, err = managedRules(p.ManagedSettings); err != nil {
@@ -264,6 +264,9 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 		}
 	}
 	s.Config.ClientHTTP = c.infers()
+	if p.Providers == nil && p.Models == nil && p.Provider != nil {
+		p.Providers, p.Models = defaults.Providers, defaults.Models
+	}
 	return s, providers(&s, p)
 }
 

@@ -1,0 +1,191 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/provider"
+	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
+)
+
+// An outageModel does not answer before a time. It keeps when it was asked.
+type outageModel struct {
+	mu    sync.Mutex
+	back  time.Time
+	err   model.Error
+	asked []time.Time
+}
+
+func (m *outageModel) Ask(context.Context, *model.Request, func(model.Delta)) (*model.Reply, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	m.asked = append(m.asked, now)
+	if now.Before(m.back) {
+		err := m.err
+		return nil, &err
+	}
+	return &model.Reply{Text: "ok"}, nil
+}
+
+// count counts the requests in a time.
+func (m *outageModel) count(from, to time.Time) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, at := range m.asked {
+		if !at.Before(from) && at.Before(to) {
+			n++
+		}
+	}
+	return n
+}
+
+var down = model.Error{Kind: model.KindOverloaded, Status: 503, Message: "it is down."}
+
+// withOutage starts a host with the given models, by name; the first is that of sessions.
+func withOutage(t *testing.T, rules event.OutageRules, models map[string]model.Model) (*sessiontest.Fixture, func(id event.SessionID)) {
+	f := sessiontest.On(t, eventlog.NewMemory(), session.Options{Resolve: func(_ context.Context, as provider.Choice) (session.Endpoint, error) {
+		return session.Endpoint{Model: models[as.Model], Name: as.Model}, nil
+	}})
+	f.Start()
+	return f, func(id event.SessionID) {
+		t.Helper()
+		if _, err := f.Host.Create(t.Context(), id, session.Spec{Config: event.SessionConfiguredData{Model: "first", Outage: rules}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		f.Send(id, event.InputAcceptedData{Prompt: "hello"})
+	}
+}
+
+func TestAnOutageIsWaitedOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &outageModel{back: time.Now().Add(40 * time.Minute), err: down}
+		f, start := withOutage(t, event.OutageRules{}, map[string]model.Model{"first": m})
+		const turns = 50
+		for i := range turns {
+			start(event.SessionID(fmt.Sprint(i)))
+		}
+		for range 2 {
+			time.Sleep(10 * time.Minute)
+			if n := f.Host.Resident(); n > 5 { // those that asked a moment ago
+				t.Errorf("%d sessions are in memory while they wait", n)
+			}
+			f.Restart()
+		}
+		time.Sleep(time.Until(m.back) - time.Second)
+		if n := m.count(m.back.Add(-10*time.Minute), m.back); n > 200 {
+			t.Errorf("%d requests were made in ten minutes of the outage", n)
+		}
+		time.Sleep(5 * time.Minute)
+		for i := range turns {
+			if events := f.Verify(event.SessionID(fmt.Sprint(i))); lastAnswer(t, events) != "ok" || events[len(events)-1].Type != event.SessionIdle {
+				t.Errorf("turn %d ended with %v", i, kindsOf(events))
+			}
+		}
+		if n := m.count(m.back, time.Now()); n != turns {
+			t.Errorf("%d requests were made after the outage, want %d", n, turns)
+		}
+		f.Host.Close()
+	})
+}
+
+func TestPatienceEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &outageModel{back: time.Now().Add(24 * time.Hour), err: down}
+		f, start := withOutage(t, event.OutageRules{}, map[string]model.Model{"first": m})
+		start("a")
+		start("b")
+		time.Sleep(59 * time.Minute)
+		if s, err := f.Host.Status(t.Context(), "a"); err != nil || !s.Active {
+			t.Errorf("the turn ended before its patience: %v", err)
+		}
+		time.Sleep(2 * time.Minute)
+		for _, id := range []event.SessionID{"a", "b"} {
+			events := f.Verify(id)
+			failed, err := event.As[event.SessionErrorData](events[len(events)-2])
+			if err != nil || failed.ErrorType != "overloaded" || !strings.Contains(failed.Message, "waited 1h0m0s for it (model.patience)") {
+				t.Errorf("%s: the turn ended with %+v, %v", id, failed, kindsOf(events))
+			}
+		}
+		f.Host.Close()
+	})
+}
+
+func TestRetryAfterIsHonouredHoweverLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limited := model.Error{Kind: model.KindRateLimit, Status: 429, Message: "too many", RetryAfter: 3 * time.Hour}
+		m := &outageModel{back: time.Now().Add(2 * time.Hour), err: limited}
+		f, start := withOutage(t, event.OutageRules{}, map[string]model.Model{"first": m})
+		start("a")
+		time.Sleep(time.Hour)
+		f.Restart()
+		time.Sleep(119 * time.Minute)
+		if len(m.asked) != 1 {
+			t.Errorf("the model was asked %d times before it wanted to be", len(m.asked))
+		}
+		time.Sleep(2 * time.Minute)
+		if events := f.Verify("a"); lastAnswer(t, events) != "ok" {
+			t.Errorf("the turn ended with %v", kindsOf(events))
+		}
+		f.Host.Close()
+	})
+}
+
+func TestAFallbackAnswersTheRestOfTheTurn(t *testing.T) {
+	for name, failure := range map[string]model.Error{"passing": down, "lasting": {Kind: model.KindNotFound, Message: "no such model"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first, second := &outageModel{back: time.Now().Add(2 * time.Hour), err: failure}, &outageModel{}
+				f, start := withOutage(t, event.OutageRules{Fallback: []string{"second"}}, map[string]model.Model{"first": first, "second": second})
+				start("a")
+				time.Sleep(61 * time.Minute)
+				events := f.Verify("a")
+				fell := 0
+				for _, e := range events {
+					if d, err := event.As[event.TurnFallbackData](e); e.Type == event.TurnFallback && err == nil && d.Model == "second" && d.From == "first" {
+						fell++
+					}
+				}
+				if fell != 1 || len(second.asked) != 1 || lastAnswer(t, events) != "ok" {
+					t.Fatalf("the fallback was recorded %d times and asked %d times: %v", fell, len(second.asked), kindsOf(events))
+				}
+				time.Sleep(time.Until(first.back))
+				before := len(first.asked)
+				f.Send("a", event.InputAcceptedData{Prompt: "again"})
+				synctest.Wait()
+				if len(first.asked) != before+1 || len(second.asked) != 1 {
+					t.Error("the next turn did not ask the first model again")
+				}
+				f.Host.Close()
+			})
+		})
+	}
+}
+
+func TestAParkedTurnThatIsStoppedStaysStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &outageModel{back: time.Now().Add(24 * time.Hour), err: down}
+		f, start := withOutage(t, event.OutageRules{}, map[string]model.Model{"first": m})
+		start("a")
+		time.Sleep(5 * time.Minute)
+		if err := f.Host.Abort(t.Context(), "a", "user_initiated"); err != nil {
+			t.Fatal(err)
+		}
+		before := len(m.asked)
+		f.Restart()
+		time.Sleep(2 * time.Hour)
+		if len(m.asked) != before {
+			t.Error("the model was asked after the turn was stopped")
+		}
+		f.Host.Close()
+	})
+}
