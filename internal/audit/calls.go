@@ -28,7 +28,7 @@ func (r *calls) fold(s *scene, e *stored.Event, b *body) {
 	switch e.Type {
 	case "assistant.turn_start":
 		r.stepStarted(s, e, b)
-	case "assistant.message":
+	case "assistant.message", "assistant.unfinished":
 		r.stepAnswered(s, e, b)
 	case "assistant.turn_end":
 		r.stepEnded(s, e)

@@ -82,6 +82,7 @@ var needs = map[string][]string{
 	"assistant.turn_start":           {"turnId", "interactionId"},
 	"assistant.usage":                {"model"},
 	"assistant.message":              {"messageId", "content", "toolRequests"},
+	"assistant.unfinished":           {"messageId", "cause", "action", "content"},
 	"assistant.turn_end":             {"turnId"},
 	"turn.ended":                     {"reason"},
 	"abort":                          {"reason"},

@@ -32,7 +32,7 @@ func (n *news) fold(s *scene, e *stored.Event, b *body) {
 		}
 	case "session.idle":
 		n.rest(s, e, b)
-	case "assistant.message":
+	case "assistant.message", "assistant.unfinished":
 		clear(n.unseen)
 	case "context.epoch":
 		n.epoch(s, e, b)

@@ -310,7 +310,7 @@ func (s *scene) takeStep(e *stored.Event, b *body) {
 			t.next, t.open, t.answered = t.next+1, true, false
 			t.calls = make(map[string]*call)
 		}
-	case "assistant.message":
+	case "assistant.message", "assistant.unfinished":
 		if t := s.turn; t != nil {
 			t.answered = true
 			for _, r := range b.ToolRequests {

@@ -62,7 +62,7 @@ func (p *stopped) heldInput(s *scene, e *stored.Event, b *body) {
 // quiet looks at what happens after an abort, before anybody has spoken.
 func (p *stopped) quiet(s *scene, e *stored.Event, b *body) {
 	switch e.Type {
-	case "assistant.turn_start", "assistant.message", "assistant.usage":
+	case "assistant.turn_start", "assistant.message", "assistant.unfinished", "assistant.usage":
 		s.broken("stopped.request", e.Seq, "event %d (%s) is a model request after the abort of event %d, before anybody has spoken", e.Seq, e.Type, p.at)
 	case "tool.execution_start", "tool.execution_begun", "external_tool.requested":
 		s.broken("stopped.call", e.Seq, "event %d (%s) makes a call after the abort of event %d, before anybody has spoken", e.Seq, e.Type, p.at)

@@ -117,6 +117,7 @@ var failureCodes = map[string]int{
 	string(model.KindTimeout):    exitProvider,
 	turn.ErrorStepLimit:          exitLimit,
 	turn.ErrorLoop:               exitLimit,
+	event.CauseCutOff:            exitLimit,
 }
 
 // failureCode returns the exit code for a turn that ended with an error.

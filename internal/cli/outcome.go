@@ -19,6 +19,7 @@ type outcome struct {
 	answer  string                  // newest text of the model
 	failure *event.SessionErrorData // error that ends the turn; nil if there is none
 	model   string                  // name of the model
+	finish  string                  // reason why the model ended its newest answer
 	steps   int                     // number of answers of the model
 	usage   usage
 	cost    cost
@@ -160,7 +161,7 @@ func (o *outcome) delivered(d event.UserMessageData) {
 
 func (o *outcome) used(d event.AssistantUsageData) {
 	o.steps++
-	o.model = d.Model
+	o.model, o.finish = d.Model, d.FinishReason
 	o.usage.add(usage{d.InputTokens, d.OutputTokens, d.CacheReadTokens, d.CacheWriteTokens})
 	o.cost.add(d.CostUSD)
 }

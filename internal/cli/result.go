@@ -21,6 +21,7 @@ type result struct {
 	Cost       *float64        `json:"total_cost_usd,omitempty"` // nil if a price is not known
 	DurationMs int64           `json:"duration_ms"`
 	Model      string          `json:"model,omitempty"`
+	Finish     string          `json:"finish_reason,omitempty"` // reason why the model ended its last answer, in the provider's words
 	Error      *problem        `json:"error,omitempty"`
 	Questions  []questionJSON  `json:"questions,omitempty"`
 }
@@ -46,7 +47,7 @@ const (
 func newResult(id event.SessionID, o *outcome, took time.Duration, err error) result {
 	r := result{
 		Type: "result", Subtype: subtypeSuccess, IsError: err != nil, SessionID: id,
-		NumTurns: o.steps, Usage: o.usage, Cost: o.cost.total(), DurationMs: took.Milliseconds(), Model: o.model,
+		NumTurns: o.steps, Usage: o.usage, Cost: o.cost.total(), DurationMs: took.Milliseconds(), Model: o.model, Finish: o.finish,
 	}
 	var needs *needsInput
 	var failed *turnFailed
@@ -60,7 +61,7 @@ func newResult(id event.SessionID, o *outcome, took time.Duration, err error) re
 			r.Questions = append(r.Questions, q.forJSON())
 		}
 	case errors.As(err, &failed):
-		r.Subtype = failed.subtype()
+		r.Subtype, r.Result = failed.subtype(), o.answer
 		r.Error = &problem{Type: failed.ErrorType, Message: failed.Message, Status: failed.StatusCode}
 	case errors.As(err, &signal):
 		r.Subtype = subtypeInterrupted

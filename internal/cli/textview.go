@@ -40,8 +40,13 @@ var streamedEvents = eventHandlers[*textView]{
 
 func (v *textView) delta(d event.MessageDeltaData) {
 	if d.MessageID != v.message {
-		v.breakOff()
 		v.message = d.MessageID
+		if rest, goesOn := strings.CutPrefix(d.DeltaContent, v.shown); goesOn && v.shown != "" {
+			d.DeltaContent = rest // the model goes on with an answer that was cut off
+		} else {
+			v.breakOff()
+			v.message = d.MessageID
+		}
 	}
 	v.shown += d.DeltaContent
 	v.out.printf("%s", plain(d.DeltaContent))

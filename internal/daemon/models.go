@@ -63,8 +63,13 @@ func (m *models) provided(ctx context.Context, p provider.Provider, name, client
 		}
 	}
 	p = withWindow(m.settings.on(p), name, client.Window(name))
-	limits := window.LimitsOf(Capabilities(p, name), p.MaxOutputTokens)
-	return session.Endpoint{Model: configure(client, p, name), Name: name, Blind: blind(p, name), Window: limits.Window, Output: limits.Output}, nil
+	can := Capabilities(p, name)
+	limits := window.LimitsOf(can, p.MaxOutputTokens)
+	to := session.Endpoint{Model: configure(client, p, name), Name: name, Blind: blind(p, name), Window: limits.Window, Output: limits.Output}
+	if can.Known {
+		to.Longest = can.MaxOutput
+	}
+	return to, nil
 }
 
 // client returns the client of an endpoint.

@@ -85,6 +85,12 @@ type AssistantMessageData struct {
 	ReasoningText    string `json:"reasoningText,omitempty"`
 	ReasoningOpaque  string `json:"reasoningOpaque,omitempty"`
 	EncryptedContent string `json:"encryptedContent,omitempty"`
+	// Earlier is the number of bytes of Content that the model has said in earlier parts of
+	// the answer; see AssistantUnfinishedData. It is ours.
+	Earlier int `json:"earlierBytes,omitempty"`
+	// Failure is the error with which the turn ends because of how the answer ended; nil if
+	// it ended well. It is ours.
+	Failure *SessionErrorData `json:"failure,omitempty"`
 }
 
 // A ToolRequest is a tool call that an answer of the model asks for.

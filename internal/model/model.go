@@ -214,6 +214,7 @@ type Reply struct {
 	Usage     Usage
 	Cost      *float64 // price in US dollars; nil if it is not known
 	Finish    string   // reason that the model stopped: FinishStop and the others, or a word of the provider
+	Declined  string   // reason of the provider for a refusal; empty if it gave none
 	Model     string   // model that answered
 	RequestID string   // id that the provider gave the request
 }

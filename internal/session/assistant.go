@@ -20,10 +20,10 @@ type request struct {
 	cancel  context.CancelCauseFunc
 	turnID  string
 	parent  string // the parent of the events that are sent meanwhile
-	stream  bool
 	message string // the id of the answer that is arriving
 	asked   *model.Request
 	view    *model.Request // the request as it was measured
+	said    string         // text of the earlier parts of the answer
 	over    chan struct{}  // closed when nothing is sent any more
 	permit  *permit        // lets a parked turn ask; nil if the turn was not parked
 	waited  time.Duration  // how long the turn was parked before
@@ -51,7 +51,7 @@ func (a *asking) abort(*txn, event.AbortData) error {
 // startAsking makes the model request as soon as the transaction is stored.
 func (s *Session) startAsking(tx *txn, turnID string) {
 	ctx, cancel := context.WithCancelCause(s.host.ctx)
-	r := &request{cancel: cancel, turnID: turnID, stream: s.clients.streaming(), over: make(chan struct{})}
+	r := &request{cancel: cancel, turnID: turnID, said: s.state.Turn.Finish.Said, over: make(chan struct{})}
 	s.asking.now = r
 	tx.takePermit(r)
 	tx.afterCommit = append(tx.afterCommit, func() {
@@ -88,7 +88,7 @@ func (s *Session) buildRequest() (*model.Request, error) {
 	}
 	return &model.Request{
 		Session: string(s.id), System: s.state.Prompt.System, Tools: s.tools(), Messages: s.prune(messages),
-		ReasoningEffort: s.state.Setup.Config.ReasoningEffort, Tail: s.reminder(),
+		ReasoningEffort: s.state.Setup.Config.ReasoningEffort, Tail: s.reminder(), MaxOutput: s.maxOutput(),
 	}, nil
 }
 
@@ -177,9 +177,6 @@ func (s *Session) retryDelay(ctx context.Context, attempt int, err error) (time.
 func (s *Session) askOnce(ctx context.Context, r *request, to Endpoint, q *model.Request) (*model.Reply, error) {
 	r.message = event.NewID()
 	s.publish(r, event.ModelCallStartData{TurnID: r.turnID, Model: to.Name})
-	if !r.stream {
-		return to.Model.Ask(ctx, q, nil)
-	}
 	d := deltas{s: s, r: r}
 	return to.Model.Ask(ctx, q, d.on)
 }
@@ -255,6 +252,7 @@ func (d *deltas) on(piece model.Delta) {
 		if !d.started {
 			d.started = true
 			d.s.publish(d.r, event.MessageStartData{MessageID: d.r.message})
+			d.repeatSaid()
 		}
 		d.s.publish(d.r, event.MessageDeltaData{MessageID: d.r.message, DeltaContent: piece.Text})
 	}
@@ -298,7 +296,7 @@ func (tx *txn) recordAnswer(r *request, reply *model.Reply, from Endpoint, took 
 			ReasoningTokens: reply.Usage.Reasoning, Duration: took.Milliseconds(),
 			FinishReason: reply.Finish, NumToolCalls: len(reply.Calls), CostUSD: reply.Cost, Anchor: anchor,
 		},
-		tx.assistantMessage(r, reply, name),
+		tx.settleAnswer(tx.assistantMessage(r, reply, name), reply, from),
 	)
 }
 

@@ -37,6 +37,8 @@ type Endpoint struct {
 	// Window is how many tokens fit into a request and its reply, and Output how
 	// many of them are kept free for the reply. They are zero if that is not known.
 	Window, Output int
+	// Longest is how many tokens a reply of the model can have; zero if that is not known.
+	Longest int
 
 	provider *provider.Provider // where it is; nil for the models that are part of the program
 }

@@ -108,6 +108,8 @@ func (h *History) read(e event.Event) error {
 		return h.readUser(e)
 	case event.AssistantMessage:
 		return h.readAssistant(e)
+	case event.AssistantUnfinished:
+		return h.readUnfinished(e)
 	case event.ToolComplete:
 		return h.readResult(e)
 	case event.HookEnd:
@@ -155,14 +157,14 @@ func (h *History) readAssistant(e event.Event) error {
 	if err != nil {
 		return err
 	}
-	m := &model.Message{Role: model.Assistant, Text: d.Content}
+	m := &model.Message{Role: model.Assistant, Text: newest(d)}
 	for _, r := range d.ToolRequests {
 		m.Calls = append(m.Calls, model.Call{ID: r.ToolCallID, Name: r.Name, Arguments: r.Arguments})
 	}
 	if d.ReasoningText != "" || d.ReasoningOpaque != "" || d.EncryptedContent != "" {
 		m.Reasoning = &model.Reasoning{Text: d.ReasoningText, Opaque: d.ReasoningOpaque, Encrypted: d.EncryptedContent}
 	}
-	if m.Text == "" && len(m.Calls) == 0 {
+	if m.Text == "" && len(m.Calls) == 0 || isDeclined(d) {
 		return nil // providers refuse empty answers
 	}
 	h.push(e.Seq, m)

@@ -87,7 +87,7 @@ func (c *Context) fold(e event.Event, body event.Payload) error {
 		if d.Anchor != nil {
 			c.Measured = Measured{Anchor: *d.Anchor}
 		}
-	case event.AssistantMessageData:
+	case event.AssistantMessageData, event.AssistantUnfinishedData:
 		c.Switched = false
 	}
 	return nil

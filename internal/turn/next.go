@@ -235,6 +235,8 @@ func beforeRequest(s *State, now Now, turnID string) Step {
 	}
 	times, _ := s.Turn.Repeats.Times()
 	switch {
+	case s.Turn.Finish.Failure != nil:
+		return s.Turn.Finish.giveUp()
 	case times >= MaxRepeats:
 		return GiveUp{ErrorLoop, s.Turn.Repeats.describe()}
 	case s.Turn.Step >= most:

@@ -17,12 +17,13 @@ type Turn struct {
 	Phase         Phase
 	Step          int // number of the current model request, from 0
 	Calls         []*Call
-	Stop          bool      // the turn ends after this step, even if the model has made calls
-	Repeats       Repeats   // number of times that the last steps were repeated
-	Prompt        string    // text of the message that opened the turn
-	Headers       []string  // ids of the inputs that came with headers for model requests
-	Hooks         TurnHooks // decisions of hooks about the turn
-	Outage        Outage    // models that could not be reached
+	Stop          bool       // the turn ends after this step, even if the model has made calls
+	Repeats       Repeats    // number of times that the last steps were repeated
+	Prompt        string     // text of the message that opened the turn
+	Headers       []string   // ids of the inputs that came with headers for model requests
+	Hooks         TurnHooks  // decisions of hooks about the turn
+	Outage        Outage     // models that could not be reached
+	Finish        TurnFinish // what becomes of answers that are not whole
 }
 
 // A Phase is where a turn stands.
@@ -147,6 +148,7 @@ func (t *Turn) fold(s *State, e event.Event, body event.Payload) error {
 	if err := t.Outage.fold(e, body); err != nil {
 		return err
 	}
+	t.Finish.fold(t, body)
 	switch d := body.(type) {
 	case event.UserMessageData:
 		t.addMessage(d, s.Queue.hasHeaders(d.InputID))
@@ -242,7 +244,9 @@ func (t *Turn) finishCall(s *State, d event.ToolCompleteData) {
 }
 
 // ends reports whether the turn is over when its current step ends.
-func (t *Turn) ends() bool { return t != nil && (t.Stop || len(t.Calls) == 0) }
+func (t *Turn) ends() bool {
+	return t != nil && (t.Stop || len(t.Calls) == 0) && !t.Finish.Again && t.Finish.Failure == nil
+}
 
 // nextStep begins the next step: the model is to be asked again.
 func (t *Turn) nextStep() {

@@ -142,6 +142,7 @@ func (b *builder) addPart(c *choice, p *part) {
 	b.refused = b.refused || p.Refusal != ""
 	b.AddReasoning(p.thinking())
 	b.AddText(cmp.Or(string(p.Content), p.Refusal))
+	b.Declined += p.Refusal
 }
 
 // addCall adds a piece of a call to its call.

@@ -226,7 +226,7 @@ func TestRepliesOfManyShapesAreUnderstood(t *testing.T) {
 		"choices are parts of one message": {"application/json", `{"id":"r1","model":"m2","choices":[{"message":{"content":"a"}},{"message":{"content":"b"},"finish_reason":"stop"}]}`,
 			model.Reply{Text: "ab", Finish: "stop", Model: "m2", RequestID: "r1"}},
 		"content in parts":           {"application/json", `{"choices":[{"message":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}]}`, model.Reply{Text: "ab", Model: "m"}},
-		"a refusal is text":          {"application/json", `{"choices":[{"message":{"content":null,"refusal":"no"}}]}`, model.Reply{Text: "no", Model: "m"}},
+		"a refusal is text":          {"application/json", `{"choices":[{"message":{"content":null,"refusal":"no"}}]}`, model.Reply{Text: "no", Declined: "no", Model: "m"}},
 		"JSON though stream was ask": {"application/json; charset=utf-8", `{"choices":[{"message":{"content":"a","reasoning":"hm"}}]}`, model.Reply{Text: "a", Model: "m", Reasoning: &model.Reasoning{Text: "hm"}}},
 		"no DONE":                    {"text/event-stream", `data: {"choices":[{"delta":{"content":"a"}}]}` + "\n\n" + end, model.Reply{Text: "a", Finish: "stop", Model: "m"}},
 		"no content type":            {"", `data: {"choices":[{"delta":{"content":"a"}}]}` + "\n\n" + end, model.Reply{Text: "a", Finish: "stop", Model: "m"}},

@@ -11,10 +11,11 @@ import (
 // A Draft is a reply that is arriving. It passes each piece on to a callback, and
 // records the order of the parts.
 type Draft struct {
-	Usage  model.Usage
-	Finish string // see model.Reply
-	Model  string // model that answers
-	ID     string // the provider's id of the reply
+	Usage    model.Usage
+	Finish   string // see model.Reply
+	Declined string // see model.Reply
+	Model    string // model that answers
+	ID       string // the provider's id of the reply
 
 	query           *Query
 	on              func(model.Delta)
@@ -216,7 +217,7 @@ func (d *Draft) toolName(name string) string {
 
 // Reply returns the reply as far as it has arrived.
 func (d *Draft) Reply() *model.Reply {
-	r := &model.Reply{Text: d.text.String(), Usage: d.Usage, Finish: d.Finish, Model: d.Model, RequestID: d.ID}
+	r := &model.Reply{Text: d.text.String(), Usage: d.Usage, Finish: d.Finish, Declined: d.Declined, Model: d.Model, RequestID: d.ID}
 	for i, c := range d.calls {
 		if d.dropped {
 			break

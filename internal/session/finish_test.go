@@ -1,0 +1,131 @@
+package session_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
+)
+
+// cutCall is a call whose arguments were cut off in a place where they are valid JSON.
+var cutCall = []model.Call{{ID: "c", Name: "create", Arguments: json.RawMessage(`{}`)}}
+
+func TestAnswersThatAreNotWhole(t *testing.T) {
+	cut := func(text string) *model.Reply {
+		return &model.Reply{Text: text, Finish: "length", Usage: model.Usage{Output: 100}}
+	}
+	for name, test := range map[string]struct {
+		replies []*model.Reply // the last one is given again and again
+		asked   int            // number of requests
+		answer  string
+		fails   string // type of the error that ends the turn
+		says    string // part of its message
+	}{
+		"it goes on":           {[]*model.Reply{cut("one, "), cut("two, "), {Text: "three", Finish: "stop"}}, 3, "one, two, three", "", ""},
+		"it never ends":        {[]*model.Reply{cut("on ")}, 5, "on on on on on ", "cut_off", "went on with it 4 times"},
+		"nothing was left":     {[]*model.Reply{cut("all"), {Finish: "stop"}}, 2, "all", "", ""},
+		"empty once":           {[]*model.Reply{{Finish: "stop"}, {Text: "here", Finish: "stop"}}, 2, "here", "", ""},
+		"empty twice":          {[]*model.Reply{{Finish: "stop"}}, 2, "", "empty_answer", "asked once more"},
+		"a refusal":            {[]*model.Reply{{Text: "I will not.", Finish: "refusal"}}, 1, "I will not.", "refusal", "refused to answer: I will not."},
+		"a refusal, explained": {[]*model.Reply{{Text: "Half", Finish: "refusal", Declined: "policy 7"}}, 1, "Half", "refusal", "refused to answer: policy 7."},
+		"a filter":             {[]*model.Reply{{Text: "Half of", Finish: "content_filter"}}, 1, "Half of", "content_filter", "content filter stopped the answer."},
+		"a filter of Gemini":   {[]*model.Reply{{Finish: "SAFETY"}}, 1, "", "content_filter", "content filter"},
+		"a call that was cut":  {[]*model.Reply{{Calls: cutCall, Finish: "length", Usage: model.Usage{Output: 100}}}, 4, "", "cut_off", "none of them was made"},
+		"a filtered call":      {[]*model.Reply{{Calls: cutCall, Finish: "content_filter"}}, 1, "", "content_filter", "content filter"},
+		"only thoughts":        {[]*model.Reply{{Finish: "length", Reasoning: &model.Reasoning{Text: "hm"}, Usage: model.Usage{Output: 100}}}, 4, "", "cut_off", "before it said anything"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &functionModel{answer: func(n int, _ *model.Request) (*model.Reply, error) {
+				return test.replies[min(n, len(test.replies))-1], nil
+			}}
+			b := sessiontest.New(t, m)
+			v := b.Create("s", &session.Client{})
+			b.Send("s", event.InputAcceptedData{Prompt: "hello"})
+			v.Await(t, 0, event.SessionIdle)
+			events := b.Verify("s")
+			var failure event.SessionErrorData
+			for _, e := range events {
+				switch e.Type {
+				case event.SessionError:
+					failure, _ = event.As[event.SessionErrorData](e)
+				case event.ToolStart:
+					t.Error("a call was made")
+				}
+			}
+			if len(m.asked) != test.asked || lastAnswer(t, events) != test.answer {
+				t.Errorf("asked %d times, answer %q", len(m.asked), lastAnswer(t, events))
+			}
+			if failure.ErrorType != test.fails || !strings.Contains(failure.Message, test.says) || failure.EndsTurn != (test.fails != "") {
+				t.Errorf("the turn ended with %+v", failure)
+			}
+		})
+	}
+}
+
+// A call that was cut off is asked for with a larger limit, up to that of the model; then the
+// model is told to be brief. The calls of a whole answer are made.
+func TestACutOffCallIsAskedAgainWithALargerLimit(t *testing.T) {
+	var limits []int
+	var told []string
+	m := &functionModel{answer: func(n int, req *model.Request) (*model.Reply, error) {
+		limits = append(limits, req.MaxOutput)
+		told = append(told, req.Messages[len(req.Messages)-1].Text)
+		if n <= 3 {
+			return &model.Reply{Calls: cutCall, Finish: "length", Usage: model.Usage{Output: int64(max(100, req.MaxOutput))}}, nil
+		}
+		return &model.Reply{Text: "ok", Finish: "stop"}, nil
+	}}
+	b := sessiontest.New(t, m)
+	b.Host.Close()
+	b.Options.Resolve = sessiontest.Always(session.Endpoint{Model: m, Name: "test", Longest: 300})
+	b.Start()
+	v := b.Create("s", &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "hello"})
+	v.Await(t, 0, event.SessionIdle)
+	if len(limits) != 4 || limits[0] != 0 || limits[1] != 200 || limits[2] != 300 || limits[3] != 300 {
+		t.Errorf("limits %v", limits)
+	}
+	if strings.Contains(told[2], "cut off") || !strings.Contains(told[3], "cut off") {
+		t.Errorf("the model was told %q", told)
+	}
+	if got := lastAnswer(t, b.Verify("s")); got != "ok" {
+		t.Errorf("answer %q", got)
+	}
+}
+
+// An answer that was cut off goes on in another process as it would have in the first one,
+// and the model is shown its own part.
+func TestACutOffAnswerGoesOnAfterACrash(t *testing.T) {
+	asked, release := make(chan *model.Request, 10), make(chan struct{})
+	m := &functionModel{answer: func(n int, req *model.Request) (*model.Reply, error) {
+		asked <- req
+		switch n {
+		case 1:
+			return &model.Reply{Text: "one, ", Finish: "length", Usage: model.Usage{Output: 100}}, nil
+		case 2:
+			<-release // the process dies meanwhile
+		}
+		return &model.Reply{Text: "two", Finish: "stop"}, nil
+	}}
+	b := sessiontest.New(t, m)
+	b.Create("s", &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "hello"})
+	<-asked
+	before := <-asked
+	go func() { close(release) }()
+	b.Host.Close()
+	b.Start()
+	v := b.Resume("s", session.Resume{}, &session.Client{})
+	v.Await(t, 0, event.SessionIdle)
+	after := <-asked
+	if n := len(after.Messages); n != len(before.Messages) || after.Messages[n-2].Text != "one, " || after.Messages[n-2].Role != model.Assistant || after.Messages[n-1].Text != before.Messages[n-1].Text {
+		t.Errorf("the model was asked with %d messages, then with %d", len(before.Messages), n)
+	}
+	if got := lastAnswer(t, b.Verify("s")); got != "one, two" {
+		t.Errorf("answer %q", got)
+	}
+}

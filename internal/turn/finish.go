@@ -1,0 +1,217 @@
+package turn
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/abide-run/abide/internal/event"
+)
+
+// TurnFinish is what the log says of answers that were not whole: cut off at their limit, or
+// empty. The model is asked again, a limited number of times. A turn in which that does
+// not help ends with an error, and so does one whose answer was refused.
+type TurnFinish struct {
+	Said      string // text of the answer so far, while the model is asked to go on with it
+	MaxOutput int    // tokens that an answer may have; the default of the model if zero
+	Again     bool   // the model is asked again although its answer asks for no calls
+	Failure   *event.SessionErrorData
+
+	continued int // times in a row that the model was asked to go on
+	repeated  int // times in a row that it was asked again because it was cut off too early
+	emptied   int // times in a row that it was asked again because it said nothing
+}
+
+// The number of times that the model is asked again in a row.
+const (
+	maxContinued = 4
+	maxRepeated  = 3
+	maxEmptied   = 1
+)
+
+// What the model is told before it is asked again. Its own words of people stay the newest
+// ones, because the text is marked as that of the runtime.
+const (
+	goOn    = "<system_reminder>Your answer was cut off because it reached the limit of its length. Go on exactly where it stopped. Do not repeat anything, and do not comment on this.</system_reminder>"
+	shorter = "<system_reminder>Your answer was cut off because it reached the limit of its length before it was complete, so none of its tool calls was made. Answer again and keep it short. If a call is long, make several small ones: write a long file in parts, for example.</system_reminder>"
+	speak   = "<system_reminder>Your answer was empty. Answer now. If everything is done, say in a sentence what you did.</system_reminder>"
+)
+
+// fold takes in how an answer ended.
+func (f *TurnFinish) fold(t *Turn, body event.Payload) {
+	switch d := body.(type) {
+	case event.AssistantTurnStartData:
+		f.Again = false
+	case event.AssistantUnfinishedData:
+		f.takeUnfinished(d)
+		t.addCalls(nil)
+	case event.AssistantMessageData:
+		*f = TurnFinish{MaxOutput: f.MaxOutput, Failure: d.Failure}
+	}
+}
+
+func (f *TurnFinish) takeUnfinished(d event.AssistantUnfinishedData) {
+	f.Again = true
+	f.MaxOutput = cmp.Or(d.MaxOutput, f.MaxOutput)
+	switch {
+	case d.Action == event.ActionContinue:
+		f.Said += d.Content
+		f.continued++
+	case d.Cause == event.CauseEmpty:
+		f.emptied++
+	default:
+		f.repeated++
+	}
+}
+
+// giveUp returns the step that ends a turn because of how its answer ended.
+func (f *TurnFinish) giveUp() GiveUp { return GiveUp{f.Failure.ErrorType, f.Failure.Message} }
+
+// A Reply is how a model has ended an answer.
+type Reply struct {
+	Reason string // reason why it stopped, in the provider's words
+	Words  string // reason why it declined, in the provider's words; empty if it gave none
+	Most   int    // tokens that an answer of the model can have; zero if that is not known
+}
+
+// Settle decides what becomes of an answer, and returns what is to be recorded of it: the
+// answer itself, or that it is not whole and the model is asked again.
+func Settle(s *State, m event.AssistantMessageData, r Reply) event.Payload {
+	f := s.Turn.Finish
+	if again, ok := f.again(m, r); ok {
+		return again
+	}
+	m.Failure = f.failure(m, r)
+	if m.Failure != nil { // what was cut off or refused is not done
+		m.ToolRequests = []event.ToolRequest{}
+	}
+	m.Earlier = len(f.Said)
+	m.Content = f.Said + m.Content
+	return m
+}
+
+// again returns that the model is asked again, and false if it is not.
+func (f TurnFinish) again(m event.AssistantMessageData, r Reply) (event.AssistantUnfinishedData, bool) {
+	d := event.AssistantUnfinishedData{
+		MessageID: m.MessageID, Model: m.Model, Content: m.Content, InteractionID: m.InteractionID, TurnID: m.TurnID,
+		OutputTokens: m.OutputTokens, RequestID: m.RequestID,
+		ReasoningText: m.ReasoningText, ReasoningOpaque: m.ReasoningOpaque, EncryptedContent: m.EncryptedContent,
+	}
+	for _, c := range m.ToolRequests {
+		d.Calls = append(d.Calls, c.Name)
+	}
+	switch whole := len(m.ToolRequests) == 0 && strings.TrimSpace(m.Content) != ""; {
+	case wasCut(r.Reason) && whole:
+		d.Cause, d.Action, d.Instruction = event.CauseCutOff, event.ActionContinue, goOn
+		return d, f.continued < maxContinued
+	case wasCut(r.Reason):
+		d.Cause, d.Action = event.CauseCutOff, event.ActionAgain
+		if d.MaxOutput = f.larger(m.OutputTokens, r.Most); d.MaxOutput == 0 || f.repeated == maxRepeated-1 {
+			d.Instruction = shorter
+		}
+		return d, f.repeated < maxRepeated
+	case f.isEmpty(m) && !declined(r.Reason):
+		d.Cause, d.Action, d.Instruction = event.CauseEmpty, event.ActionAgain, speak
+		return d, f.emptied < maxEmptied
+	}
+	return d, false
+}
+
+// isEmpty reports whether an answer has neither text nor calls, together with its earlier
+// parts.
+func (f TurnFinish) isEmpty(m event.AssistantMessageData) bool {
+	return len(m.ToolRequests) == 0 && strings.TrimSpace(f.Said+m.Content) == ""
+}
+
+// larger returns a limit that is larger than the one at which an answer was cut off, or zero
+// if the model has none. An answer that was cut off has as many tokens as its limit.
+func (f TurnFinish) larger(cutAt int64, most int) int {
+	limit := max(int(min(cutAt, maxLimit)), f.MaxOutput)
+	next := min(2*limit, maxLimit)
+	if most > 0 {
+		next = min(next, most)
+	}
+	if next <= limit {
+		return 0
+	}
+	return next
+}
+
+// maxLimit is the largest limit that is asked for, whatever a provider says.
+const maxLimit = 1 << 20
+
+// failure returns the error with which the turn ends because of how an answer ended; nil if
+// it ended well.
+func (f TurnFinish) failure(m event.AssistantMessageData, r Reply) *event.SessionErrorData {
+	switch {
+	case wasCut(r.Reason) && len(m.ToolRequests) > 0:
+		return failure(event.CauseCutOff, "The model's tool calls were cut off at the limit of its answers %d times in a row, so none of them was made. Ask for smaller steps, or use a model with longer answers.", maxRepeated+1)
+	case wasCut(r.Reason) && f.isEmpty(m):
+		return failure(event.CauseCutOff, "The model reached the limit of its answers %d times in a row before it said anything. Lower the reasoning effort, or use a model with longer answers.", maxRepeated+1)
+	case wasCut(r.Reason):
+		return failure(event.CauseCutOff, "The answer was cut off at the limit of the model's answers, although the model went on with it %d times. What it has said is kept. Ask for the rest, or for a shorter answer.", f.continued)
+	case wasRefused(r.Reason):
+		return declining(event.ErrorRefusal, "The model refused to answer", cmp.Or(r.Words, strings.TrimSpace(m.Content)))
+	case filtered(r.Reason):
+		return declining(event.ErrorFilter, "The provider's content filter stopped the answer", r.Words)
+	case f.isEmpty(m):
+		return failure(event.CauseEmpty, "The model's answer was empty, also when it was asked once more. Send another message, or use another model.")
+	}
+	return nil
+}
+
+func failure(kind, format string, args ...any) *event.SessionErrorData {
+	return &event.SessionErrorData{ErrorType: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// maxWords is the number of bytes of a provider's reason that an error repeats.
+const maxWords = 1000
+
+// declining returns the error of an answer that was refused, with the provider's reason.
+func declining(kind, what, words string) *event.SessionErrorData {
+	if len(words) > maxWords {
+		words = strings.ToValidUTF8(words[:maxWords], "") + "…"
+	}
+	if words != "" {
+		what += ": " + strings.TrimSuffix(words, ".")
+	}
+	return failure(kind, "%s. Put the request in other words, or use another model.", what)
+}
+
+// wasCut reports whether an answer has reached its limit. Each wire writes "length"; the
+// others are words of servers that speak a wire of somebody else.
+func wasCut(reason string) bool {
+	switch strings.ToLower(reason) {
+	case "length", "max_tokens", "max_output_tokens", "model_length":
+		return true
+	}
+	return false
+}
+
+// declined reports whether the model or its provider did not want to answer.
+func declined(reason string) bool { return wasRefused(reason) || filtered(reason) }
+
+func wasRefused(reason string) bool { return strings.EqualFold(reason, "refusal") }
+
+// filtered reports whether the provider has stopped an answer because of its content. The
+// first word is that of OpenAI and Azure; the others are of Mistral, Gemini and Bedrock.
+func filtered(reason string) bool {
+	switch strings.ToLower(reason) {
+	case "content_filter", "content_filtered", "safety", "recitation", "blocklist", "prohibited_content", "spii", "image_safety", "guardrail_intervened":
+		return true
+	}
+	return false
+}
+
+// Notice returns what people are told about an answer that is not whole.
+func Notice(d event.AssistantUnfinishedData) string {
+	switch {
+	case d.Cause == event.CauseEmpty:
+		return "the answer was empty; the model is asked once more"
+	case d.Action == event.ActionContinue:
+		return fmt.Sprintf("the answer was cut off at %d tokens; the model goes on with it", d.OutputTokens)
+	case d.MaxOutput > 0:
+		return fmt.Sprintf("the answer was cut off at %d tokens; the model is asked again with a limit of %d", d.OutputTokens, d.MaxOutput)
+	}
+	return fmt.Sprintf("the answer was cut off at %d tokens; the model is asked for a shorter one", d.OutputTokens)
+}
