@@ -166,11 +166,11 @@ func (o *outcome) used(d event.AssistantUsageData) {
 	o.cost.add(d.CostUSD)
 }
 
-// compacted adds the tokens of a summary. Its cost is not known.
+// compacted adds the tokens and the cost of a summary.
 func (o *outcome) compacted(d event.CompactionCompleteData) {
 	if u := d.CompactionTokensUsed; u != nil {
 		o.usage.add(usage{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens})
-		o.cost.add(nil)
+		o.cost.add(u.CostUSD)
 	}
 }
 

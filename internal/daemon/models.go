@@ -65,7 +65,7 @@ func (m *models) provided(ctx context.Context, p provider.Provider, name, client
 	p = withWindow(m.settings.on(p), name, client.Window(name))
 	can := Capabilities(p, name)
 	limits := window.LimitsOf(can, p.MaxOutputTokens)
-	to := session.Endpoint{Model: configure(client, p, name), Name: name, Blind: blind(p, name), Window: limits.Window, Output: limits.Output}
+	to := session.Endpoint{Model: configure(client, p, name), Name: name, Blind: blind(p, name), Window: limits.Window, Output: limits.Output, Price: can.Price}
 	if can.Known {
 		to.Longest = can.MaxOutput
 	}

@@ -59,14 +59,16 @@ type AssistantUsageData struct {
 	OutputTokens     int64  `json:"outputTokens"` // tokens of the answer
 	CacheReadTokens  int64  `json:"cacheReadTokens"`
 	CacheWriteTokens int64  `json:"cacheWriteTokens"`
+	CacheWrite1h     int64  `json:"cacheWrite1hTokens,omitempty"` // ours: the part of CacheWriteTokens that is cached for an hour
 	ReasoningTokens  int64  `json:"reasoningTokens,omitempty"`
 	Duration         int64  `json:"duration"`               // milliseconds from the request to the end of the answer
 	FinishReason     string `json:"finishReason,omitempty"` // reason why the model stopped
 	NumToolCalls     int    `json:"numToolCalls"`           // number of tool calls in the answer
 	// CostUSD is the price of the request, if it is known. It is ours: the
 	// protocol's own "cost" counts requests.
-	CostUSD *float64 `json:"costUsd,omitempty"`
-	Anchor  *Anchor  `json:"anchor,omitempty"` // ours: what the provider counted
+	CostUSD *float64  `json:"costUsd,omitempty"`
+	Anchor  *Anchor   `json:"anchor,omitempty"`  // ours: what the provider counted
+	AgentOf SessionID `json:"agentOf,omitempty"` // ours: session that the request is counted with, if an agent made it
 }
 
 // AssistantMessageData is the body of assistant.message: one whole answer of the

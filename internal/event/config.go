@@ -141,6 +141,7 @@ func (s *InfiniteSessions) Off() bool { return s != nil && s.Enabled != nil && !
 type AgentOf struct {
 	Session SessionID `json:"sessionId"`
 	Type    string    `json:"agentType"`
+	Root    SessionID `json:"rootSessionId,omitempty"` // session that started the first of the agents between; empty if that is Session
 }
 
 // ScopeRules say which files a session may use. Where both lists have a rule for a

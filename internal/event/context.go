@@ -120,6 +120,10 @@ type CompactionUsage struct {
 	CacheWriteTokens int64  `json:"cacheWriteTokens"`
 	Model            string `json:"model,omitempty"`
 	Duration         int64  `json:"duration"` // milliseconds
+
+	// These fields are ours.
+	CostUSD *float64 `json:"costUsd,omitempty"` // price of the requests; nil if that of one is not known
+	Counted bool     `json:"counted,omitempty"` // true if each request has a ledger.request of its own
 }
 
 // ContextEpochData is the body of context.epoch, which opens an epoch: a view of the

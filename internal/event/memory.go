@@ -53,6 +53,7 @@ type MemoryUsage struct {
 	Requests int   `json:"requests"` // number of model requests
 	Input    int64 `json:"inputTokens"`
 	Output   int64 `json:"outputTokens"`
+	Counted  bool  `json:"counted,omitempty"` // true if each request has a ledger.request of its own
 }
 
 // MemoryConsolidatedData is the body of memory.consolidated: findings were written

@@ -188,10 +188,11 @@ type Log interface {
 	EndAt(ctx context.Context, id event.SessionID, n event.Seq) (End, error)
 }
 
-// A Store is a log with an index of its sessions, and with their jobs and secrets.
+// A Store is a log with an index of its sessions, and with their jobs, secrets and costs.
 type Store interface {
 	Log
 	Jobs
+	Ledger
 
 	// Session returns the session as the index describes it, or ErrNotFound.
 	Session(ctx context.Context, id event.SessionID) (Session, error)

@@ -21,7 +21,8 @@ type Memory struct {
 	mu       sync.Mutex
 	sessions map[event.SessionID]*branch
 	jobs     map[string]Job
-	clock    time.Time // time of the last change
+	costs    map[event.SessionID][]Cost // what the log of each session says; the empty id for deleted sessions
+	clock    time.Time                  // time of the last change
 }
 
 // A branch is a session: the events it shares with its parent, then its own.
@@ -47,7 +48,7 @@ type link struct {
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	return &Memory{closed: make(chan struct{}), sessions: make(map[event.SessionID]*branch), jobs: make(map[string]Job)}
+	return &Memory{closed: make(chan struct{}), sessions: make(map[event.SessionID]*branch), jobs: make(map[string]Job), costs: make(map[event.SessionID][]Cost)}
 }
 
 // Append implements Log.
@@ -117,6 +118,7 @@ func (m *Memory) add(b *branch, batch Batch) {
 		m.change(c)
 	}
 	b.put(batch.Secrets)
+	m.addCosts(b.id, CostsIn(b.id, batch.Events))
 	b.modified = m.tick()
 	if m.sessions[b.id] == nil {
 		b.created = b.modified
@@ -375,6 +377,7 @@ func (m *Memory) Delete(ctx context.Context, id event.SessionID) error {
 	b.secrets = nil
 	maps.DeleteFunc(m.jobs, func(_ string, j Job) bool { return j.Session == id })
 	b.info = Info{}
+	m.keepCosts(id)
 	m.release(b)
 	return nil
 }

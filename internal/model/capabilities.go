@@ -28,11 +28,18 @@ type Price struct {
 	Output     float64 `json:"output"`
 	CacheRead  float64 `json:"cacheRead"`
 	CacheWrite float64 `json:"cacheWrite"`
+	// CacheWrite1h is the price of writing to a cache that lasts an hour; twice that of
+	// input if it is zero, as the only vendor that has such a cache asks for.
+	CacheWrite1h float64 `json:"cacheWrite1h,omitempty"`
 }
 
 // Cost returns the price of a request in US dollars. Reasoning is part of the output.
 func (p Price) Cost(u Usage) float64 {
 	const million = 1e6
-	return (float64(u.Input)*p.Input + float64(u.Output)*p.Output +
-		float64(u.CacheRead)*p.CacheRead + float64(u.CacheWrite)*p.CacheWrite) / million
+	hour := p.CacheWrite1h
+	if hour == 0 {
+		hour = 2 * p.Input
+	}
+	return (float64(u.Input)*p.Input + float64(u.Output)*p.Output + float64(u.CacheRead)*p.CacheRead +
+		float64(u.CacheWrite-u.CacheWrite1h)*p.CacheWrite + float64(u.CacheWrite1h)*hour) / million
 }

@@ -226,6 +226,8 @@ type Usage struct {
 	CacheRead  int64 `json:"cacheReadTokens"`
 	CacheWrite int64 `json:"cacheWriteTokens"`
 	Reasoning  int64 `json:"reasoningTokens"`
+	// CacheWrite1h is the part of CacheWrite that is cached for an hour.
+	CacheWrite1h int64 `json:"cacheWrite1hTokens,omitempty"`
 }
 
 // Add returns the sum of two costs.
@@ -236,6 +238,8 @@ func (u Usage) Add(v Usage) Usage {
 		CacheRead:  u.CacheRead + v.CacheRead,
 		CacheWrite: u.CacheWrite + v.CacheWrite,
 		Reasoning:  u.Reasoning + v.Reasoning,
+
+		CacheWrite1h: u.CacheWrite1h + v.CacheWrite1h,
 	}
 }
 

@@ -71,7 +71,7 @@ func (h *Host) agentSpec(ctx context.Context, parent *Session, work tool.AgentWo
 	}
 	c := &spec.Config
 	c.Instructions, c.SystemMessage, c.Streaming = work.Brief, nil, false
-	c.AgentExcluded, c.Agent = nil, &event.AgentOf{Session: parent.id, Type: work.Type}
+	c.AgentExcluded, c.Agent = nil, &event.AgentOf{Session: parent.id, Type: work.Type, Root: c.Agent.Counted()}
 	described := c.Custom(work.Type)
 	c.Agents, c.Selected, c.Before = nil, "", nil
 	switch {

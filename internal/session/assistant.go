@@ -125,12 +125,12 @@ func (s *Session) askUntilAnswered(ctx context.Context, r *request, config event
 	if blind(config, to) {
 		q.Messages = transcript.Unseen(q.Messages)
 	}
-	reply, err := s.askOnce(ctx, r, to, q)
+	reply, err := s.askRecording(ctx, r, to, q)
 	if rejectsReasoning(err) && !q.Forget {
 		s.publishForget(r, to, err)
 		forgetful := *q
 		forgetful.Forget = true
-		reply, err = s.askOnce(ctx, r, to, &forgetful)
+		reply, err = s.askRecording(ctx, r, to, &forgetful)
 	}
 	if err != nil {
 		s.finishFailed(r, to, started, err)
@@ -138,6 +138,15 @@ func (s *Session) askUntilAnswered(ctx context.Context, r *request, config event
 	}
 	s.host.outages.succeeded(to)
 	s.finishAsking(r, reply, to, time.Since(started), nil)
+}
+
+// askRecording makes a request, and records what the provider has counted of one that fails.
+func (s *Session) askRecording(ctx context.Context, r *request, to Endpoint, q *model.Request) (*model.Reply, error) {
+	reply, err := s.askOnce(ctx, r, to, q)
+	if err != nil {
+		s.recordFailed(event.PurposeTurn, to, err)
+	}
+	return reply, err
 }
 
 // finishFailed records the outcome of a request that failed.
@@ -292,9 +301,9 @@ func (tx *txn) recordAnswer(r *request, reply *model.Reply, from Endpoint, took 
 	return tx.record(
 		event.AssistantUsageData{
 			Model: name, InputTokens: reply.Usage.Input, OutputTokens: reply.Usage.Output,
-			CacheReadTokens: reply.Usage.CacheRead, CacheWriteTokens: reply.Usage.CacheWrite,
+			CacheReadTokens: reply.Usage.CacheRead, CacheWriteTokens: reply.Usage.CacheWrite, CacheWrite1h: reply.Usage.CacheWrite1h,
 			ReasoningTokens: reply.Usage.Reasoning, Duration: took.Milliseconds(),
-			FinishReason: reply.Finish, NumToolCalls: len(reply.Calls), CostUSD: reply.Cost, Anchor: anchor,
+			FinishReason: reply.Finish, NumToolCalls: len(reply.Calls), CostUSD: reply.Cost, Anchor: anchor, AgentOf: tx.State.Setup.Config.Agent.Counted(),
 		},
 		tx.settleAnswer(tx.assistantMessage(r, reply, name), reply, from),
 	)

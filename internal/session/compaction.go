@@ -29,6 +29,10 @@ type compaction struct {
 	cancel context.CancelCauseFunc
 	done   chan event.CompactionCompleteData // buffered; nil if nobody waits
 	over   chan struct{}                     // closed when no more requests are made
+
+	purpose string                    // why the model is asked, for the ledger
+	asked   []event.LedgerRequestData // requests that were answered and are not recorded yet
+	cost    cost                      // price of all requests
 }
 
 // compacting is the activity of compacting the context.
@@ -133,7 +137,7 @@ func (s *Session) planCompaction(tx *txn, o occasion) (*compaction, error) {
 			TokenLimit: o.limit, Trigger: o.trigger, Model: s.state.AskedModel(),
 			CompactionID: event.NewID(), Point: o.point, BaseEpochID: s.state.EpochID(), EstimateSource: string(r.Source), Must: o.must, Key: o.key,
 		},
-		items: items, seen: len(q.Messages), began: tx.now, config: s.state.Setup.Config, model: s.state.AskedModel(), done: o.done,
+		purpose: event.PurposeCompaction, items: items, seen: len(q.Messages), began: tx.now, config: s.state.Setup.Config, model: s.state.AskedModel(), done: o.done,
 		in: compact.Input{
 			Head: head, Room: g.meter.Room(r, o.limit), Retain: o.retain, Must: o.must, Instructions: o.instructions,
 			Ask: model.Request{Session: string(s.id)}, AskRoom: g.limits.Request(),
@@ -193,7 +197,7 @@ func (s *Session) startCompacting(tx *txn, c *compaction) {
 			close(c.over)
 			s.post(func(tx *txn) error {
 				if tx.s.compacting.now != c || tx.s.host.ctx.Err() != nil {
-					return nil
+					return tx.recordRequests(c.asked...) // it was stopped, and what it has cost is due all the same
 				}
 				tx.s.compacting.now = nil
 				return tx.recordCompaction(c)
@@ -216,12 +220,13 @@ func (s *Session) summarise(ctx context.Context, c *compaction, headers map[stri
 			if blind(c.config, to) {
 				q.Messages = transcript.Unseen(q.Messages)
 			}
-			reply, err = s.askSummary(ctx, to, q, time.Duration(c.config.Compaction.TimeoutMs)*time.Millisecond)
+			reply, err = s.askSummary(ctx, c.purpose, to, q, time.Duration(c.config.Compaction.TimeoutMs)*time.Millisecond)
 		}
 		if ctx.Err() != nil {
 			c.job.Abort(context.Cause(ctx))
 			return
 		}
+		s.recordAsked(c, to, reply)
 		c.job.Take(reply, err)
 		err = nil
 	}
@@ -229,7 +234,7 @@ func (s *Session) summarise(ctx context.Context, c *compaction, headers map[stri
 
 // askSummary makes one request for a summary, and repeats it while another attempt
 // makes sense.
-func (s *Session) askSummary(ctx context.Context, to Endpoint, q *model.Request, most time.Duration) (*model.Reply, error) {
+func (s *Session) askSummary(ctx context.Context, purpose string, to Endpoint, q *model.Request, most time.Duration) (*model.Reply, error) {
 	if most <= 0 {
 		most = defaultSummaryTime
 	}
@@ -237,6 +242,7 @@ func (s *Session) askSummary(ctx context.Context, to Endpoint, q *model.Request,
 	defer cancel()
 	for attempt := 0; ; attempt++ {
 		reply, err := to.Model.Ask(ctx, q, nil)
+		s.recordFailed(purpose, to, err)
 		if err != nil && ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -266,8 +272,11 @@ func (tx *txn) recordCompaction(c *compaction) error {
 	if r.Asked > 0 {
 		d.CompactionTokensUsed = &event.CompactionUsage{
 			InputTokens: r.Usage.Input, OutputTokens: r.Usage.Output, CacheReadTokens: r.Usage.CacheRead, CacheWriteTokens: r.Usage.CacheWrite,
-			Model: c.start.Model, Duration: d.DurationMs,
+			Model: c.start.Model, Duration: d.DurationMs, CostUSD: c.cost.total(), Counted: true,
 		}
+	}
+	if err := tx.recordRequests(c.asked...); err != nil {
+		return err
 	}
 	if !d.Success {
 		d.EpochID = tx.State.EpochID()

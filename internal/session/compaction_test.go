@@ -991,7 +991,7 @@ func TestHooksHaveASayInACompaction(t *testing.T) {
 	}
 }
 
-func TestAHandoffChangesNothing(t *testing.T) {
+func TestAHandoffChangesNothingButTheLedger(t *testing.T) {
 	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}}, summaries: []scriptedReply{{text: "They said hi."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
 	if text, err := s.Host.Context.Handoff(t.Context(), "s"); text != "" || err != nil {
@@ -1002,8 +1002,8 @@ func TestAHandoffChangesNothing(t *testing.T) {
 	if text, err := s.Host.Context.Handoff(t.Context(), "s"); text != "They said hi." || err != nil {
 		t.Errorf("handoff = %q, %v", text, err)
 	}
-	if s.end() != at {
-		t.Error("something was recorded")
+	if s.end() != at+1 || len(s.since(at, event.LedgerRequest)) != 1 || s.byPurpose()[event.PurposeHandoff].Requests != 1 {
+		t.Errorf("%d events were recorded; want one request in the ledger", s.end()-at)
 	}
 	if _, err := s.Host.Context.Handoff(t.Context(), "s"); err == nil {
 		t.Error("no error although there was no summary")

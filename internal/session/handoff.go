@@ -51,8 +51,8 @@ func (l *handoffs) add(run *handoff) {
 	l.running[run] = true
 }
 
-// Handoff returns a summary of a session for whoever takes over. It changes nothing. It
-// ends when somebody stops the session.
+// Handoff returns a summary of a session for whoever takes over. It changes nothing but
+// the ledger. It ends when somebody stops the session.
 func (cx Context) Handoff(ctx context.Context, id event.SessionID) (string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -73,7 +73,11 @@ func (cx Context) Handoff(ctx context.Context, id event.SessionID) (string, erro
 	if err != nil {
 		return "", err
 	}
-	defer s.post(func(tx *txn) error { delete(tx.s.handoffs.running, run); return nil })
+	c.purpose = event.PurposeHandoff
+	defer s.post(func(tx *txn) error {
+		delete(tx.s.handoffs.running, run)
+		return tx.recordRequests(c.asked...)
+	})
 	defer close(run.over)
 	s.summarise(ctx, c, s.headers(ctx, c.inputs, c.config, c.model))
 	switch r := c.job.Result(); r.Outcome {

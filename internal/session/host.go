@@ -39,6 +39,7 @@ type Endpoint struct {
 	Window, Output int
 	// Longest is how many tokens a reply of the model can have; zero if that is not known.
 	Longest int
+	Price   *model.Price // nil if it is not known
 
 	provider *provider.Provider // where it is; nil for the models that are part of the program
 }
@@ -131,6 +132,7 @@ type Host struct {
 	Clients     Clients
 	Commands    Commands
 	Context     Context
+	Ledger      Ledger
 	Log         Log
 	Memory      Memory
 	Permissions Permissions
@@ -229,7 +231,7 @@ func New(store eventlog.Store, opts Options) *Host {
 // openServices lets every service know its host.
 func (h *Host) openServices() {
 	h.Agents, h.Clients, h.Commands, h.Context = Agents{h}, Clients{h}, Commands{h}, Context{h}
-	h.Log, h.Memory, h.Permissions, h.Questions = Log{h}, Memory{h}, Permissions{h}, Questions{h}
+	h.Ledger, h.Log, h.Memory, h.Permissions, h.Questions = Ledger{h}, Log{h}, Memory{h}, Permissions{h}, Questions{h}
 	h.Queues, h.Settings, h.Skills, h.Tasks, h.Todos = Queues{h}, Settings{h}, Skills{h}, Tasks{h}, Todos{h}
 	h.Retention, h.Work = Retention{h}, Work{h}
 }

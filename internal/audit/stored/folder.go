@@ -41,7 +41,7 @@ type Folder struct {
 
 const (
 	applicationID = 0x61626964 // "abid"
-	newestSchema  = 6
+	newestSchema  = 7
 )
 
 // ErrChanged means that an engine began to write while the folder was read as one

@@ -24,6 +24,9 @@ type addition struct {
 	jobs   []eventlog.JobChange
 	sealed []eventlog.Secret // secrets to change, sealed
 	events int
+
+	costs     []eventlog.Cost // what the events say of the costs of model requests
+	uncounted bool            // true if the sums are damaged, so that the session is counted later
 }
 
 // prepare prepares a batch, and seals its secrets.
@@ -43,7 +46,7 @@ func newAddition(id event.SessionID, batch eventlog.Batch) (*addition, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &addition{id: id, after: batch.After, end: end, body: join(batch.Events), jobs: batch.Jobs, events: len(batch.Events)}
+	a := &addition{id: id, after: batch.After, end: end, body: join(batch.Events), jobs: batch.Jobs, events: len(batch.Events), costs: eventlog.CostsIn(id, batch.Events)}
 	if batch.Info != nil {
 		text, err := json.Marshal(batch.Info)
 		if err != nil {
@@ -64,7 +67,9 @@ func (s *Store) Append(ctx context.Context, id event.SessionID, batch eventlog.B
 		if !jobs {
 			a.jobs = nil
 		}
-		return s.do(ctx, s.adding(a, func(w *writing) (head, error) { return s.append(w, a) }))
+		return withCosts(a, func() error {
+			return s.do(ctx, s.adding(a, func(w *writing) (head, error) { return s.append(w, a) }))
+		})
 	})
 	if err != nil {
 		return eventlog.End{}, fmt.Errorf("append to %s after event %d: %w", id, batch.After.Seq, err)
@@ -157,6 +162,9 @@ func (w *writing) store(a *addition, h head) error {
 		if err := w.changeJob(h.session, c); err != nil {
 			return err
 		}
+	}
+	if err := w.addCostsOf(a, h.session); err != nil {
+		return err
 	}
 	return w.putSecrets(h.session, a.sealed)
 }

@@ -46,13 +46,14 @@ type writing struct {
 
 	begin, commit, fence         *sql.Stmt
 	find, create, extend, insert *sql.Stmt
+	cost                         *sql.Stmt
 }
 
 // close closes the statements first, because a connection with open statements is not
 // closed.
 func (w *writing) close() error {
 	var errs []error
-	for _, stmt := range []*sql.Stmt{w.begin, w.commit, w.fence, w.find, w.create, w.extend, w.insert} {
+	for _, stmt := range []*sql.Stmt{w.begin, w.commit, w.fence, w.find, w.create, w.extend, w.insert, w.cost} {
 		if stmt != nil {
 			errs = append(errs, stmt.Close())
 		}
@@ -79,6 +80,7 @@ func (w *writing) prepare(ctx context.Context) (err error) {
 			WHERE id = ? AND seq = ? AND head = ? AND NOT deleted AND damaged IS NULL`,
 		&w.insert: `INSERT INTO records (key, head, body)
 			SELECT ?, ?, ? WHERE (SELECT generation FROM meta WHERE id = 1) = ?`,
+		&w.cost: addCost,
 	})
 }
 

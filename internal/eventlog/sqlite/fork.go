@@ -30,7 +30,12 @@ func (s *Store) fork(ctx context.Context, a *addition, parent event.SessionID) e
 	if err := s.passes(parent, h, a.after); err != nil {
 		return err
 	}
-	return s.do(ctx, s.adding(a, func(w *writing) (head, error) {
+	return withCosts(a, func() error { return s.do(ctx, s.adding(a, s.forking(a, parent, h))) })
+}
+
+// forking returns what stores a fork, if its parent is the one that was looked at.
+func (s *Store) forking(a *addition, parent event.SessionID, h head) func(*writing) (head, error) {
+	return func(w *writing) (head, error) {
 		from, err := w.session(parent)
 		switch {
 		case err != nil:
@@ -41,7 +46,7 @@ func (s *Store) fork(ctx context.Context, a *addition, parent event.SessionID) e
 			return head{}, refusal{from.damage}
 		}
 		return w.createSession(a, from)
-	}))
+	}
 }
 
 // passes returns an error unless a session's chain passes through an end. The result
@@ -91,6 +96,9 @@ func (w *writing) delete(session int64) error {
 		return err
 	}
 	if err := w.exec("DELETE FROM secrets WHERE session = ?", session); err != nil {
+		return err
+	}
+	if err := w.keepCosts(session); err != nil {
 		return err
 	}
 	for {

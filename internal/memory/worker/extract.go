@@ -200,7 +200,7 @@ func (w *Worker) find(ctx context.Context, j eventlog.Job, looked session.Rememb
 	d := p.data(j, batch)
 	d.Model = to.Name
 	x := memory.NewExtraction(batch, model.Request{Session: string(j.Session), Model: to.Name, MaxOutput: output})
-	if err := ask(ctx, to, x, &d.Usage); err != nil {
+	if err := w.ask(ctx, j.Session, to, x, &d.Usage); err != nil {
 		return d, err
 	}
 	found, err := x.Result()
@@ -224,13 +224,18 @@ func limitsOf(to session.Endpoint) (room, output int, err error) {
 	return room, output, nil
 }
 
-// ask makes the requests of an extraction, up to mostRequests.
-func ask(ctx context.Context, to session.Endpoint, x *memory.Extraction, cost *event.MemoryUsage) error {
+// ask makes the requests of an extraction, up to mostRequests. What each has cost is recorded
+// at once: the extraction may fail, or be made again after a crash.
+func (w *Worker) ask(ctx context.Context, id event.SessionID, to session.Endpoint, x *memory.Extraction, cost *event.MemoryUsage) error {
 	for req := x.Next(); req != nil; req = x.Next() {
 		if cost.Requests++; cost.Requests > mostRequests {
 			return fmt.Errorf("the part is too long: it was not read after %d requests", mostRequests)
 		}
 		reply, err := to.Model.Ask(ctx, req, nil)
+		if err := w.host.Ledger.Record(ctx, id, event.PurposeMemory, to, reply, err); err != nil {
+			return err
+		}
+		cost.Counted = true
 		if err != nil && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -64,7 +64,10 @@ type usage struct {
 	Output        *int64 `json:"output_tokens"`
 	CacheRead     *int64 `json:"cache_read_input_tokens"`
 	CacheCreation *int64 `json:"cache_creation_input_tokens"`
-	Details       struct {
+	Creation      struct {
+		Hour *int64 `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
+	Details struct {
 		Thinking *int64 `json:"thinking_tokens"`
 	} `json:"output_tokens_details"`
 }
@@ -76,6 +79,7 @@ func (u *usage) update(to *model.Usage) {
 	}{
 		{&to.Input, u.Input}, {&to.Output, u.Output}, {&to.CacheRead, u.CacheRead},
 		{&to.CacheWrite, u.CacheCreation}, {&to.Reasoning, u.Details.Thinking},
+		{&to.CacheWrite1h, u.Creation.Hour},
 	} {
 		if count.from != nil {
 			*count.to = *count.from

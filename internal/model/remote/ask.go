@@ -32,7 +32,7 @@ func (c *Client) Ask(ctx context.Context, req *model.Request, on func(model.Delt
 	defer a.end()
 	reply, err := a.run(on)
 	if err != nil {
-		return nil, a.explain(err)
+		return nil, model.Billed(a.explain(err), a.counted)
 	}
 	return reply, nil
 }
@@ -43,6 +43,8 @@ type attempt struct {
 	req      *model.Request
 	endpoint *url.URL
 	token    string
+
+	counted *model.Reply // what has arrived of a reply that broke off; nil if there was none
 
 	caller context.Context // context of the caller
 	ctx    context.Context // context of the request, which also ends when a time limit is reached
@@ -165,12 +167,14 @@ func (a *attempt) read(resp *http.Response, q *Query, on func(model.Delta)) (*mo
 	if stream {
 		read = readStream
 	}
-	if err := read(body, d); err != nil {
-		return nil, err
-	}
+	err := read(body, d)
 	reply := d.Reply()
 	reply.Model = cmp.Or(reply.Model, q.Model)
 	reply.RequestID = cmp.Or(resp.Header.Get("X-Request-Id"), resp.Header.Get("Request-Id"), reply.RequestID)
+	if err != nil {
+		a.counted = reply
+		return nil, err
+	}
 	return reply, nil
 }
 

@@ -1,0 +1,59 @@
+package session_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/model"
+)
+
+// byPurpose returns the sums of the ledger.
+func (s *compactedSession) byPurpose() map[string]eventlog.Cost {
+	costs, unread, err := s.Host.Ledger.Costs(s.T.Context(), eventlog.CostQuery{ByPurpose: true})
+	if err != nil || unread > 0 {
+		s.T.Fatalf("%d not read, %v", unread, err)
+	}
+	sums := make(map[string]eventlog.Cost)
+	for _, c := range costs {
+		sums[c.Purpose] = c
+	}
+	return sums
+}
+
+// A provider that breaks off after it has counted bills the request: the failed attempt and
+// the answer after it are two requests.
+func TestAFailedRequestThatWasCountedIsInTheLedger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := &model.BilledError{Usage: model.Usage{Input: 40, Output: 2}, RequestID: "r1", Err: &model.Error{Kind: model.KindStream, Message: "it broke off"}}
+		refused := &model.Error{Kind: model.KindOverloaded, Message: "busy"}
+		m := &scriptedModel{lines: []scriptedReply{{err: broken}, {err: refused}, {text: "hello", usage: 50}}}
+		s := squeeze(t, m, event.SessionConfiguredData{})
+		s.say("hi")
+		got := s.byPurpose()[event.PurposeTurn]
+		if got.Requests != 2 || got.Failed != 1 || got.Input != 90 || got.Output != 3 {
+			t.Errorf("the turn is in the ledger as %+v", got)
+		}
+	})
+}
+
+// Each request for a summary is in the ledger once, whatever becomes of the compaction.
+func TestRequestsForSummariesAreInTheLedger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &scriptedModel{
+			lines:     []scriptedReply{{text: "one", usage: 50}, {text: "two", usage: 60}},
+			summaries: []scriptedReply{{text: "", usage: 70}, {text: "They said hello.", write: true, usage: 80}},
+		}
+		s := squeeze(t, m, eager())
+		s.say("first")
+		s.say("second")
+		got := s.byPurpose()
+		if c := got[event.PurposeCompaction]; c.Requests != 2 || c.Input != 150 || len(m.summed) != 2 {
+			t.Errorf("%d requests for summaries are in the ledger as %+v", len(m.summed), c)
+		}
+		if c := got[event.PurposeTurn]; c.Requests != 2 || c.Input != 110 {
+			t.Errorf("the turns are in the ledger as %+v", c)
+		}
+	})
+}
