@@ -13,7 +13,7 @@ var layers = []layer{
 	{name: "words, and the auditor that shares not even these", packages: []string{"event", "audit"}},
 	{name: "ports and leaves", packages: []string{
 		"eventlog", "approval", "process", "jsonrpc",
-		"model", "model/answer", "model/catalog", "model/local", "model/plainjson", "model/provider", "model/remote",
+		"model", "model/answer", "model/catalog", "model/local", "model/plainjson", "model/profile", "model/provider", "model/remote",
 	}},
 	{name: "workspaces", packages: []string{"workspace"}},
 	{name: "parts", packages: []string{"tool", "tool/argument", "window", "project", "jobs", "api", "config"}},

@@ -54,6 +54,7 @@ type Model struct {
 	ModelID         string `toml:"model_id" doc:"Name of the model at the provider; PROVIDER/MODEL for a provider of [providers]."`
 	BaseURL         string `toml:"base_url" doc:"Base URL of the endpoint; the vendor's default if empty."`
 	APIKeyEnv       string `toml:"api_key_env" doc:"Environment variable that holds the API key; the vendor's default if empty."`
+	Profile         string `toml:"profile" doc:"What is special about the endpoint; if empty, its host decides." enum:"openai,azure,anthropic,gemini,deepseek,mistral,openrouter,ollama,vllm,lmstudio,github,other"`
 	ReasoningEffort string `toml:"reasoning_effort" doc:"Reasoning effort of reasoning models." enum:"none,minimal,low,medium,high,xhigh,max"`
 
 	Patience string   `toml:"patience" doc:"Time that a turn waits for a model that cannot be reached, like 1h; 0s turns waiting off. By default 1h, and 10m for a session that abide run starts at a terminal."`
@@ -67,6 +68,7 @@ type Provider struct {
 	BaseURL    string            `toml:"base_url" doc:"Base URL of the endpoint; the vendor's default if empty."`
 	APIKeyEnv  string            `toml:"api_key_env" doc:"Environment variable that holds the API key; the vendor's default if empty."`
 	APIVersion string            `toml:"api_version" doc:"Azure only: version of the API."`
+	Profile    string            `toml:"profile" doc:"What is special about the endpoint; if empty, its host decides." enum:"openai,azure,anthropic,gemini,deepseek,mistral,openrouter,ollama,vllm,lmstudio,github,other"`
 	Headers    map[string]string `toml:"headers" doc:"Additional headers of every request; do not put secrets here."`
 }
 

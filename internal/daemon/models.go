@@ -104,6 +104,9 @@ func appendClientKey(key []byte, p provider.Provider, clientName string) []byte 
 	for _, part := range [...]string{p.Type, p.WireAPI, p.BaseURL, p.Azure.APIVersion, p.APIKey, p.BearerToken, clientName} {
 		key = strconv.AppendQuote(key, part)
 	}
+	if p.Abide != nil {
+		key = strconv.AppendQuote(key, p.Abide.Profile)
+	}
 	if len(p.Headers) == 0 {
 		return key
 	}

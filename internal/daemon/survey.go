@@ -71,6 +71,9 @@ func (l *dateRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 // remoteConfig returns the configuration of a client of a provider.
 func remoteConfig(p provider.Provider, agent string) remote.Config {
 	c := remote.Config{BaseURL: p.BaseURL, APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers, UserAgent: agent}
+	if p.Abide != nil {
+		c.Profile = p.Abide.Profile
+	}
 	if p.Type == "azure" {
 		c.Azure = &remote.Azure{APIVersion: p.Azure.APIVersion}
 	}

@@ -11,10 +11,12 @@ import (
 // A builder is a remote.Decoder.
 type builder struct {
 	*remote.Draft
+	query *remote.Query
 	calls []*call
 
-	refused bool // true if the model said why it does not answer
-	decoded int  // number of events that were decoded in full
+	own     remote.Gather // members of the message that only the provider understands
+	refused bool          // true if the model said why it does not answer
+	decoded int           // number of events that were decoded in full
 	plain   *plainReader
 	scratch []byte // buffer for the text that the plainReader has read
 }
@@ -24,10 +26,11 @@ type call struct {
 	*remote.Call
 	choice, index int // index is -1 if the provider sends none
 	theirs        string
+	own           remote.Gather // members of the call that only the provider understands
 }
 
 func newBuilder(q *remote.Query, on func(model.Delta)) *builder {
-	return &builder{Draft: remote.NewDraft(q, on), plain: newPlainReader()}
+	return &builder{Draft: remote.NewDraft(q, on), query: q, plain: newPlainReader()}
 }
 
 // Event implements remote.Decoder. The first events are decoded in full, because they
@@ -141,6 +144,7 @@ func (b *builder) addPart(c *choice, p *part) {
 	b.Finish = cmp.Or(cmp.Or(finishes[c.Finish], c.Finish), b.Finish)
 	b.refused = b.refused || p.Refusal != ""
 	b.AddReasoning(p.thinking())
+	b.own.Add(p.Extra)
 	b.AddText(cmp.Or(string(p.Content), p.Refusal))
 	b.Declined += p.Refusal
 }
@@ -158,6 +162,7 @@ func (b *builder) extend(c *call, p *callPart) {
 	if name := p.Function.Name; name != c.Name { // some providers repeat the name with every piece
 		c.Name += name
 	}
+	c.own.Add(p.Extra)
 	b.AddArguments(c.Call, string(p.Function.Arguments))
 }
 

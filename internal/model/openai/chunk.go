@@ -2,6 +2,8 @@ package openai
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/abide-run/abide/internal/model"
@@ -33,6 +35,43 @@ type part struct {
 	Reasoning        string     `json:"reasoning"`
 	ReasoningText    string     `json:"reasoning_text"`
 	Calls            []callPart `json:"tool_calls"`
+
+	Extra map[string]json.RawMessage `json:"-"` // members that only the provider understands
+}
+
+// UnmarshalJSON decodes a message or a piece of one, with all of its members.
+func (p *part) UnmarshalJSON(data []byte) (err error) {
+	type plain part
+	p.Extra, err = decodeWithRest(data, (*plain)(p), messageMembers)
+	return err
+}
+
+// messageMembers and callMembers are the members that are not the provider's own.
+var (
+	messageMembers = []string{"role", "content", "refusal", "tool_calls", "function_call", "audio", "reasoning_content", "reasoning", "reasoning_text"}
+	callMembers    = []string{"index", "id", "type", "function"}
+)
+
+// nothing are the values of members that need not be sent back.
+var nothing = []string{"null", `""`, "[]", "{}"}
+
+// decodeWithRest decodes an object, and returns the members that are not known. They are
+// not the known ones in other letters, which encoding/json reads as well.
+func decodeWithRest(data []byte, into any, known []string) (map[string]json.RawMessage, error) {
+	if err := json.Unmarshal(data, into); err != nil {
+		return nil, err
+	}
+	var rest map[string]json.RawMessage
+	if err := json.Unmarshal(data, &rest); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(rest, func(name string, value json.RawMessage) bool {
+		return slices.Contains(nothing, string(value)) || slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) })
+	})
+	if len(rest) == 0 {
+		return nil, nil
+	}
+	return rest, nil
 }
 
 func (p *part) thinking() string {
@@ -52,6 +91,15 @@ type callPart struct {
 		Name      string    `json:"name"`
 		Arguments arguments `json:"arguments"`
 	} `json:"function"`
+
+	Extra map[string]json.RawMessage `json:"-"` // members that only the provider understands
+}
+
+// UnmarshalJSON decodes a call or a piece of one, with all of its members.
+func (p *callPart) UnmarshalJSON(data []byte) (err error) {
+	type plain callPart
+	p.Extra, err = decodeWithRest(data, (*plain)(p), callMembers)
+	return err
 }
 
 // text is a string, or a list of parts, some of which have a text.

@@ -71,10 +71,10 @@ func (p *plainReader) delta(s *plainjson.Scanner) bool {
 			return s.Null() || is(thoughtPiece) && s.Text()
 		case "tool_calls":
 			return plainjson.Once(&calls) && (s.Null() || is(callPiece) && s.Byte('[') && p.part(s) && s.Byte(']'))
-		case "refusal":
-			return s.Null()
+		case "role":
+			return s.Skip()
 		}
-		return s.Skip()
+		return s.Null() // anything else may have to be sent back
 	})
 }
 
@@ -90,8 +90,10 @@ func (p *plainReader) part(s *plainjson.Scanner) bool {
 			return s.Nothing()
 		case "function":
 			return plainjson.Once(&function) && plainFunction(s)
+		case "type":
+			return s.Skip()
 		}
-		return s.Skip()
+		return s.Null() // anything else may have to be sent back
 	}) && index && function
 }
 

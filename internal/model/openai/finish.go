@@ -25,7 +25,8 @@ func (c *choice) failed() error {
 	return nil
 }
 
-// Reply implements remote.Decoder. Some providers end every reply with "stop": what it
+// Reply implements remote.Decoder. What the provider wants back is in its opaque
+// reasoning. Some providers end every reply with "stop": what it
 // contains tells then what the model wanted.
 func (b *builder) Reply() *model.Reply {
 	r := b.Draft.Reply()
@@ -36,5 +37,6 @@ func (b *builder) Reply() *model.Reply {
 	case b.refused:
 		r.Finish = model.FinishRefusal
 	}
+	b.keepState(r)
 	return r
 }

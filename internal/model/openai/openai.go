@@ -6,7 +6,9 @@
 //   - Several choices are joined into one message.
 //
 // The API does not support images in tool results; callers put them into a user message
-// after the results. Reasoning is read and never sent back.
+// after the results. What a provider added to its messages and calls (signatures, structured
+// reasoning) is recorded with the answer and sent back to the same host and model, as far
+// as the profile of the provider allows it.
 package openai
 
 import (

@@ -7,22 +7,25 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/catalog"
 	"github.com/abide-run/abide/internal/model/plainjson"
+	"github.com/abide-run/abide/internal/model/profile"
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
-// format is the name of the cached form of messages and tools. A message begins with the
-// comma that separates it from the one before, and ends with its content.
-const format = "openai-chat"
+// An encoder encodes messages for a provider and a model. A message begins with the comma
+// that separates it from the one before, and ends with its content.
+type encoder struct{ q *remote.Query }
 
-// strictFormat is the format for providers that reject ids and names which other
-// providers have chosen.
-const strictFormat = "openai-chat-strict"
-
-// strict reports whether a host needs strictFormat. A local server may store data in an
-// id, and has to get the id back unchanged.
-func strict(host string) bool {
-	return host == "api.openai.com" || strings.HasSuffix(host, ".azure.com")
+// format returns the name of the cached form of messages. It is different for each
+// profile, host and model, because what a provider added to a message is only sent back to
+// the one that it came from.
+func (e encoder) format() string {
+	format := "openai-chat " + e.q.As().Name + " " + e.q.Host + " " + e.q.Model
+	if e.q.Forget {
+		format += " without state"
+	}
+	return format
 }
 
 // fragments returns the body of a request in pieces. The pieces of history and tools
@@ -32,42 +35,41 @@ func fragments(q *remote.Query) [][]byte {
 	parts := make([][]byte, 0, 128)
 	parts = append(parts, plainjson.AppendString([]byte(`{"model":`), req.Model))
 	if req.Tools != nil && len(req.Tools.List) > 0 {
-		parts = append(parts, req.Tools.Wire(format, encodeTools))
+		parts = append(parts, req.Tools.Wire("openai-chat", encodeTools))
 	}
-	parts = append(parts, beginning(req.System))
+	parts = append(parts, beginning(q.As().SystemRole, req.System))
 	first := len(parts)
-	if strict(q.Host) {
-		parts = model.AppendWire(parts, nil, req.Messages, strictFormat, encodeStrict)
-	} else {
-		parts = model.AppendWire(parts, nil, req.Messages, format, encodeMessage)
-	}
+	e := encoder{q}
+	parts = model.AppendWire(parts, nil, req.Messages, e.format(), e.message)
 	if req.System == "" && len(req.Messages) > 0 {
 		parts[first] = parts[first][1:] // the first message has no comma before it
 	}
-	parts = appendTail(parts, req)
+	parts = appendTail(parts, q)
 	return append(parts, options(q))
 }
 
 // beginning returns the start of the body, up to the list of messages.
-func beginning(system string) []byte {
+func beginning(role, system string) []byte {
 	b := make([]byte, 0, len(system)+len(system)/16+64)
 	b = append(b, `,"messages":[`...)
 	if system != "" {
-		b = plainjson.AppendString(append(b, `{"role":"system","content":`...), system)
+		b = plainjson.AppendString(append(b, `{"role":"`+role+`","content":`...), system)
 		b = append(b, '}')
 	}
 	return b
 }
 
 // appendTail adds the volatile tail at the end, where it does not invalidate the cache:
-// to the last message if that is the user's, else as a new message.
-func appendTail(parts [][]byte, req *model.Request) [][]byte {
+// to the last message if that is the user's, or a result that no message of the user may
+// follow, else as a new message.
+func appendTail(parts [][]byte, q *remote.Query) [][]byte {
+	req := q.Request
 	if req.Tail == "" {
 		return append(parts, []byte("]"))
 	}
 	tail := "<system_reminder>" + req.Tail + "</system_reminder>"
 	var last *model.Message
-	if n := len(req.Messages); n > 0 && req.Messages[n-1].Role == model.User {
+	if n := len(req.Messages); n > 0 && (req.Messages[n-1].Role == model.User || req.Messages[n-1].Role == model.ToolRole && !q.As().ResultThenUser) {
 		last = req.Messages[n-1]
 	}
 	if last == nil {
@@ -80,7 +82,7 @@ func appendTail(parts [][]byte, req *model.Request) [][]byte {
 	}
 	n := len(parts) - 1
 	parts[n] = parts[n][:len(parts[n])-len(`"}`)] // `]}` has the same length
-	if len(last.Images) > 0 {
+	if last.Role == model.User && len(last.Images) > 0 {
 		part := plainjson.AppendString([]byte(`,{"type":"text","text":`), tail)
 		return append(parts, append(part, "}]}]"...))
 	}
@@ -91,38 +93,91 @@ func appendTail(parts [][]byte, req *model.Request) [][]byte {
 }
 
 func options(q *remote.Query) []byte {
+	as := q.As()
 	b := make([]byte, 0, 128)
 	if q.Stream {
-		b = append(b, `,"stream":true,"stream_options":{"include_usage":true}`...)
+		b = append(b, `,"stream":true`...)
+		if !as.NoUsageOption {
+			b = append(b, `,"stream_options":{"include_usage":true}`...)
+		}
 	}
 	if q.ReasoningEffort != "" {
-		b = plainjson.AppendString(append(b, `,"reasoning_effort":`...), q.ReasoningEffort)
+		b = appendEffort(b, as.Effort, q.ReasoningEffort)
 	}
 	if q.MaxOutput > 0 {
-		b = strconv.AppendInt(append(b, `,"max_completion_tokens":`...), int64(q.MaxOutput), 10)
+		limit := as.Limit
+		if as.ReasonerLimit != "" && catalog.Of(q.Request).Reasoning {
+			limit = as.ReasonerLimit
+		}
+		b = strconv.AppendInt(append(b, `,"`+limit+`":`...), int64(q.MaxOutput), 10)
 	}
-	return append(b, '}')
+	return append(appendCache(b, q), '}')
+}
+
+func appendEffort(b []byte, form profile.Effort, effort string) []byte {
+	switch form {
+	case profile.EffortFlat:
+		return plainjson.AppendString(append(b, `,"reasoning_effort":`...), effort)
+	case profile.EffortNested:
+		return append(plainjson.AppendString(append(b, `,"reasoning":{"effort":`...), effort), '}')
+	}
+	return b
+}
+
+// appendCache appends what the provider needs to know for its cache. Claude is the model
+// that caches nothing unless it is asked to.
+func appendCache(b []byte, q *remote.Query) []byte {
+	switch as := q.As(); {
+	case as.Cache == profile.CacheKey && q.Session != "":
+		return plainjson.AppendString(append(b, `,"prompt_cache_key":`...), remote.FitID(q.Session))
+	case as.Cache == profile.CacheMark && strings.Contains(strings.ToLower(q.Model), "claude"):
+		return append(b, `,"cache_control":{"type":"ephemeral"}`...)
+	}
+	return b
+}
+
+// id returns the id of a call as the provider accepts it. A server that accepts every id
+// may store data in it, and gets it back unchanged.
+func (e encoder) id(id string) string {
+	switch e.q.As().IDs {
+	case profile.ShortID:
+		return remote.FitIDWithin(longestID, id)
+	case profile.NineID:
+		return remote.NineID(id)
+	}
+	return id
+}
+
+// name returns the name of a tool as the provider accepts it.
+func (e encoder) name(name string) string {
+	if e.q.As().IDs == profile.AnyID {
+		return name
+	}
+	return remote.FitName(name)
 }
 
 // longestID is the length limit of ids at OpenAI, in bytes.
 const longestID = 40
 
-func encodeStrict(before, m *model.Message) []byte {
-	fit := &model.Message{Role: m.Role, Text: m.Text, Images: m.Images, CallID: remote.FitIDWithin(longestID, m.CallID)}
-	for _, c := range m.Calls {
-		fit.Calls = append(fit.Calls, model.Call{ID: remote.FitIDWithin(longestID, c.ID), Name: remote.FitName(c.Name), Arguments: c.Arguments})
-	}
-	return encodeMessage(before, fit)
-}
+// bridge stands between a result and a message of the user where the provider wants an
+// answer of the model there.
+const bridge = `,{"role":"assistant","content":"(no answer)"}`
 
-func encodeMessage(_, m *model.Message) []byte {
+func (e encoder) message(before, m *model.Message) []byte {
 	b := make([]byte, 0, len(m.Text)+len(m.Text)/16+64)
+	if before != nil && before.Role == model.ToolRole && m.Role == model.User && !e.q.As().ResultThenUser {
+		b = append(b, bridge...)
+	}
 	b = plainjson.AppendString(append(b, `,{"role":`...), string(m.Role))
 	switch {
 	case m.Role == model.ToolRole:
-		b = plainjson.AppendString(append(b, `,"tool_call_id":`...), m.CallID)
-	case len(m.Calls) > 0:
-		b = appendCalls(append(b, `,"tool_calls":`...), m.Calls)
+		b = plainjson.AppendString(append(b, `,"tool_call_id":`...), e.id(m.CallID))
+	case m.Role == model.Assistant:
+		s := e.state(m)
+		if len(m.Calls) > 0 {
+			b = e.appendCalls(append(b, `,"tool_calls":`...), m.Calls, s)
+		}
+		b = e.appendState(b, m, s)
 	}
 	return append(appendContent(append(b, `,"content":`...), m), '}')
 }
@@ -154,17 +209,17 @@ func appendPictures(b []byte, m *model.Message) []byte {
 	return append(b, ']')
 }
 
-func appendCalls(b []byte, calls []model.Call) []byte {
+func (e encoder) appendCalls(b []byte, calls []model.Call, s *remote.State) []byte {
 	for i, call := range calls {
 		b = append(b, "[,"[min(i, 1)])
-		b = plainjson.AppendString(append(b, `{"id":`...), call.ID)
-		b = plainjson.AppendString(append(b, `,"type":"function","function":{"name":`...), call.Name)
+		b = plainjson.AppendString(append(b, `{"id":`...), e.id(call.ID))
+		b = plainjson.AppendString(append(b, `,"type":"function","function":{"name":`...), e.name(call.Name))
 		arguments := string(call.Arguments)
 		if arguments == "" {
 			arguments = "{}" // the usual form of a call without arguments
 		}
 		b = plainjson.AppendString(append(b, `,"arguments":`...), arguments)
-		b = append(b, "}}"...)
+		b = append(e.appendOwn(append(b, '}'), i, s), '}')
 	}
 	return append(b, ']')
 }

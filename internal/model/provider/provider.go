@@ -53,6 +53,7 @@ type Azure struct {
 // Settings are the configured settings of the models of a provider.
 type Settings struct {
 	ReasoningEffort string            `json:"reasoningEffort,omitempty"` // default of sessions that set none
+	Profile         string            `json:"profile,omitempty"`         // name of a profile; that of the host if empty
 	Models          map[string]Limits `json:"models,omitempty"`          // limits by model name at the provider
 }
 

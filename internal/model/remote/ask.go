@@ -74,7 +74,7 @@ func (a *attempt) run(on func(model.Delta)) (*model.Reply, error) {
 		total := time.AfterFunc(d, func() { a.cancel(errTooLong) })
 		defer total.Stop()
 	}
-	q := &Query{Request: a.req, Host: a.endpoint.Host, Stream: on != nil}
+	q := &Query{Request: a.req, Host: a.endpoint.Host, Stream: on != nil, Profile: a.client.profile}
 	out, err := a.request(q)
 	if err != nil {
 		return nil, err

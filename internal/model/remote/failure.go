@@ -85,7 +85,7 @@ func (f *Failure) noQuota() bool {
 func (f *Failure) rejectsReasoning() bool {
 	return f.is("invalid_encrypted_content") || f.says(
 		"encrypted content", "encrypted_content", "thinking` block", "thinking block", "redacted_thinking`",
-		"of type 'reasoning'", "item with id 'rs_")
+		"of type 'reasoning'", "item with id 'rs_", "thought signature", "thought_signature", "extra_content", "reasoning_details")
 }
 
 func (f *Failure) says(any ...string) bool {

@@ -24,6 +24,16 @@ func FitIDWithin(longest int, id string) string {
 	return "call_" + digest(id, 32)
 }
 
+// NineID returns an id of nine letters and digits, which Mistral wants. Other ids are
+// replaced, always by the same one.
+func NineID(id string) string {
+	const length = 9
+	if fits(id, length) && len(id) == length && !strings.ContainsAny(id, "_-") {
+		return id
+	}
+	return digest(id, length)
+}
+
 // FitName returns a name of a tool that every provider accepts. Different names stay
 // different.
 func FitName(name string) string {

@@ -98,8 +98,15 @@ func (d *Draft) Outline() string {
 		first = false
 		b = p.append(b)
 	}
+	if len(b) > stateLimit {
+		return "" // the message is then sent back by its text and calls alone
+	}
 	return string(append(b, "]}"...))
 }
+
+// stateLimit is the most that is stored of what only the provider understands, in bytes.
+// It is in every later request of the session.
+const stateLimit = 4 << 20
 
 // append appends the part as JSON. It does not use encoding/json, which would change
 // the bytes of Raw.
@@ -137,7 +144,7 @@ func Parts(kept, host, name string, m *model.Message) []Part {
 
 // CameFrom reports whether a stored outline is that of a reply of this host and model.
 func CameFrom(kept, host, name string) bool {
-	return strings.HasPrefix(kept, string(origin(host, name)))
+	return strings.HasPrefix(kept, string(append(origin(host, name), `,"parts":`...)))
 }
 
 // origin returns the beginning of the outlines of a host and model.

@@ -13,6 +13,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/profile"
 )
 
 // Config says where a model is and how to reach it.
@@ -41,6 +43,8 @@ type Config struct {
 
 	// Azure is set if the base URL is that of an Azure resource, which has no path.
 	Azure *Azure
+
+	Profile string // name of the provider's profile; that of the host if empty
 
 	Transport http.RoundTripper // transport of requests; one that all clients share if nil
 }
@@ -81,6 +85,17 @@ type Query struct {
 	*model.Request
 	Host   string
 	Stream bool // true if the reply is to be streamed
+
+	// Profile says what is special about the provider. If it is nil, the host does.
+	Profile *profile.Profile
+}
+
+// As returns the profile of the provider.
+func (q *Query) As() *profile.Profile {
+	if q.Profile == nil {
+		q.Profile = profile.At(q.Host)
+	}
+	return q.Profile
 }
 
 // A Decoder decodes one reply and passes each piece on. Its errors are a *Failure that
@@ -111,7 +126,8 @@ type Client struct {
 	base    *url.URL
 	invalid error // reason for which the base URL is invalid; nil if it is valid
 	http    *http.Client
-	windows sync.Map // window of each model that the provider listed, by name
+	profile *profile.Profile // nil if the host decides
+	windows sync.Map         // window of each model that the provider listed, by name
 }
 
 var _ model.Model = (*Client)(nil)
@@ -134,8 +150,13 @@ func New(c Config, w Wire) *Client {
 		w.KeyHeader = "Api-Key"
 	}
 	base, err := parseBase(c, w)
+	chosen, ok := profile.Named(c.Profile)
+	if c.Profile != "" && !ok && err == nil {
+		err = fmt.Errorf("there is no profile %q of a provider; use %s", c.Profile, either(profile.Names()))
+	}
 	return &Client{
 		Config:  c,
+		profile: chosen,
 		wire:    w,
 		base:    base,
 		invalid: err,

@@ -50,6 +50,7 @@ type Given struct {
 	Session         string       `json:"session"`
 	ReasoningEffort string       `json:"effort"`
 	MaxOutput       int          `json:"maxOutput"`
+	Profile         string       `json:"profile"` // profile of the provider
 	Tools           []model.Tool `json:"tools"`
 }
 
@@ -236,7 +237,7 @@ func (s *Story) Play(t *testing.T, subject Subject) (sent [][]byte) {
 	_, c := subject.Client(t, nil, Options{Fault: func(n int, body []byte) Fault {
 		sent = append(sent, body)
 		return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { s.Steps[n-1].Answer(w) }
-	}}, remote.Config{APIKey: "key"})
+	}}, remote.Config{APIKey: "key", Profile: s.Given.Profile})
 	var history []*model.Message
 	for i := range s.Steps {
 		step := &s.Steps[i]

@@ -1,0 +1,69 @@
+package openai
+
+import (
+	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/plainjson"
+	"github.com/abide-run/abide/internal/model/profile"
+	"github.com/abide-run/abide/internal/model/remote"
+)
+
+// keepState puts what the provider wants back into the reply, where it is recorded with
+// the answer.
+func (b *builder) keepState(r *model.Reply) {
+	as := b.query.As()
+	s := new(remote.State)
+	s.Thoughts = as.Thoughts != "" && r.Reasoning != nil
+	if as.Echo == profile.EchoAll {
+		s.Message = b.own.Members()
+		for i, c := range b.calls {
+			if own := c.own.Members(); own != nil {
+				if s.Calls == nil {
+					s.Calls = make(map[int]remote.Members)
+				}
+				s.Calls[i] = own
+			}
+		}
+	}
+	kept := remote.KeepState(b.query, s)
+	if kept == "" {
+		return
+	}
+	if r.Reasoning == nil {
+		r.Reasoning = new(model.Reasoning)
+	}
+	r.Reasoning.Opaque = kept
+}
+
+// state returns what the provider of the request sent with an answer, or nil if another
+// one answered.
+func (e encoder) state(m *model.Message) *remote.State {
+	if m.Reasoning == nil || e.q.Forget {
+		return nil
+	}
+	return remote.ReadState(m.Reasoning.Opaque, e.q)
+}
+
+// appendState appends the provider's own members of an answer.
+func (e encoder) appendState(b []byte, m *model.Message, s *remote.State) []byte {
+	as := e.q.As()
+	switch {
+	case s != nil && s.Thoughts:
+		b = plainjson.AppendString(append(b, `,"`+as.Thoughts+`":`...), m.Reasoning.Text)
+	case as.NeedsThoughts && len(m.Calls) > 0:
+		b = append(b, `,"`+as.Thoughts+`":""`...)
+	}
+	if s != nil {
+		b = s.Message.Append(b)
+	}
+	return b
+}
+
+// appendOwn appends the provider's own members of the call at place i. A call that it has
+// not signed is marked as such, because it would be refused.
+func (e encoder) appendOwn(b []byte, i int, s *remote.State) []byte {
+	own := s.Call(i)
+	if as := e.q.As(); i == 0 && len(own) == 0 && as.Unsigned != "" {
+		return append(append(b, ','), as.Unsigned...)
+	}
+	return own.Append(b)
+}

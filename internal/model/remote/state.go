@@ -1,0 +1,74 @@
+package remote
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/abide-run/abide/internal/model/plainjson"
+)
+
+// A State is what a provider added to a message and its calls beside what every provider
+// sends: signatures, structured reasoning, members of its own. Only the host and the
+// model that sent it get it back. It is stored with the message.
+type State struct {
+	Thoughts bool            `json:"thoughts,omitempty"` // true if the readable reasoning is wanted back
+	Message  Members         `json:"message,omitempty"`
+	Calls    map[int]Members `json:"calls,omitempty"` // members of calls, by the place of the call
+}
+
+// Members are members of a JSON object.
+type Members map[string]json.RawMessage
+
+// Append appends the members to the text of an object that has some already.
+func (m Members) Append(b []byte) []byte {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		b = plainjson.AppendString(append(b, ','), name)
+		b = append(append(b, ':'), m[name]...)
+	}
+	return b
+}
+
+// Call returns the members of the call at place i.
+func (s *State) Call(i int) Members {
+	if s == nil {
+		return nil
+	}
+	return s.Calls[i]
+}
+
+// KeepState returns the text of a state that is stored with a reply to q; empty if there
+// is nothing to keep, or too much.
+func KeepState(q *Query, s *State) string {
+	if len(s.Message) == 0 && len(s.Calls) == 0 && !s.Thoughts {
+		return ""
+	}
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil || text.Len() > stateLimit {
+		return ""
+	}
+	b := append(origin(q.Host, q.Model), `,"chat":`...)
+	return string(append(append(b, bytes.TrimSpace(text.Bytes())...), '}'))
+}
+
+// ReadState returns the state of a stored reply for sending it in q, or nil if there is
+// none or another host or model sent it.
+func ReadState(kept string, q *Query) *State {
+	text, ok := strings.CutPrefix(kept, string(append(origin(q.Host, q.Model), `,"chat":`...)))
+	if !ok {
+		return nil
+	}
+	s := new(State)
+	if json.Unmarshal([]byte(strings.TrimSuffix(text, "}")), s) != nil {
+		return nil
+	}
+	return s
+}
