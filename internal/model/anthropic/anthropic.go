@@ -40,6 +40,7 @@ var Kind = remote.Kind{
 var wire = remote.Wire{
 	Name:      "Anthropic Messages",
 	BaseURL:   "https://api.anthropic.com",
+	BaseEnv:   "ANTHROPIC_BASE_URL",
 	Version:   "v1",
 	Path:      "messages",
 	KeyHeader: "X-Api-Key",

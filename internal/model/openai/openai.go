@@ -43,6 +43,7 @@ var Kind = remote.Kind{
 var wire = remote.Wire{
 	Name:    "Chat Completions",
 	BaseURL: "https://api.openai.com/v1",
+	BaseEnv: "OPENAI_BASE_URL",
 	Path:    "chat/completions",
 	Azure:   azurePath,
 	Body:    fragments,

@@ -157,6 +157,9 @@ func (a *attempt) read(resp *http.Response, q *Query, on func(model.Delta)) (*mo
 	body := &watched{r: resp.Body, idle: a.idle, limit: a.client.IdleTimeout}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	stream := q.Stream
+	if isPage(kind, nil) {
+		return nil, errPage
+	}
 	switch {
 	case kind == "text/event-stream":
 		stream = true
@@ -170,12 +173,22 @@ func (a *attempt) read(resp *http.Response, q *Query, on func(model.Delta)) (*mo
 	err := read(body, d)
 	reply := d.Reply()
 	reply.Model = cmp.Or(reply.Model, q.Model)
+	reply.Usage = atLeastZero(reply.Usage)
 	reply.RequestID = cmp.Or(resp.Header.Get("X-Request-Id"), resp.Header.Get("Request-Id"), reply.RequestID)
 	if err != nil {
 		a.counted = reply
 		return nil, err
 	}
 	return reply, nil
+}
+
+// atLeastZero returns a usage without negative numbers: a wrong count must not make others
+// smaller.
+func atLeastZero(u model.Usage) model.Usage {
+	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite, &u.Reasoning} {
+		*n = max(0, *n)
+	}
+	return u
 }
 
 func readWhole(body *watched, d Decoder) error {
@@ -185,6 +198,9 @@ func readWhole(body *watched, d Decoder) error {
 	}
 	if len(data) > replyLimit {
 		return errLineTooLong
+	}
+	if isPage("", data) {
+		return errPage
 	}
 	return d.Whole(data)
 }

@@ -65,6 +65,7 @@ const (
 type Wire struct {
 	Name      string // name for error messages
 	BaseURL   string // default base URL
+	BaseEnv   string // environment variable from which people set the base URL
 	Version   string // path element before Path, unless the base URL ends with it
 	Path      string // path of requests
 	KeyHeader string // header of the API key; if empty, the key is sent as a bearer token
@@ -182,7 +183,7 @@ func parseBase(c Config, w Wire) (*url.URL, error) {
 	}
 	u, err := url.Parse(c.BaseURL)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, errors.New("the base URL of the provider is not one of http or https with a host; correct it in the provider's settings")
+		return nil, fmt.Errorf("the base URL of the provider is not one of http or https with a host: %s; correct it in the provider's settings", baseAdvice(c, w))
 	}
 	if c.Azure != nil { // people often copy the route as well
 		u = u.JoinPath()

@@ -37,6 +37,7 @@ var Kind = remote.Kind{
 var wire = remote.Wire{
 	Name:    "OpenAI Responses",
 	BaseURL: "https://api.openai.com/v1",
+	BaseEnv: "OPENAI_BASE_URL",
 	Path:    "responses",
 	Azure:   azurePath,
 	Body:    fragments,

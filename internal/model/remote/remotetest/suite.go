@@ -62,6 +62,8 @@ func Run(t *testing.T, s Subject) {
 		{"ARedirectAtTheSameHostIsFollowedWithTheWholeRequest", testRedirectHere},
 		{"ManySessionsShareAClient", testManySessions},
 		{"ABaseURLThatMakesNoSenseIsReported", testBaseURL},
+		{"AWrongBaseURLIsNamedWithARightOne", testWrongBase},
+		{"NoUsageIsNegative", testNegativeUsage},
 		{"TheQueryOfTheBaseURLStays", testQuery},
 		{"TheModelsOfAProviderCanBeListed", testModels},
 

@@ -25,6 +25,46 @@ type refusal struct {
 	wait  time.Duration
 }
 
+// testNegativeUsage checks that a count that makes no sense is none.
+func testNegativeUsage(t *testing.T, s Subject) {
+	m := Ask(func(context.Context, *model.Request, func(model.Delta)) (*model.Reply, error) {
+		return &model.Reply{Text: "x", Finish: "stop", Usage: model.Usage{Input: 7, Output: -3, CacheRead: -2, Reasoning: -1}}, nil
+	})
+	_, c := s.Client(t, m, Options{}, remote.Config{})
+	for _, on := range []func(model.Delta){nil, func(model.Delta) {}} {
+		r, err := c.Ask(t.Context(), Hello, on)
+		if err != nil || r.Usage.Output != 0 || r.Usage.CacheRead != 0 || r.Usage.Reasoning != 0 || r.Usage.Input < 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+}
+
+// testWrongBase checks what is said of a base URL that is not one of an API.
+func testWrongBase(t *testing.T, s Subject) {
+	page := "<!DOCTYPE html><html><body>Welcome</body></html>"
+	for name, contentType := range map[string]string{"by its type": "text/html; charset=utf-8", "by its content": "application/json"} {
+		t.Run(name, func(t *testing.T) {
+			server, c := s.Client(t, nil, Always(Raw(contentType, page)), remote.Config{})
+			_, err := c.Ask(t.Context(), Hello, nil)
+			e := WantError(t, err, model.KindNotFound)
+			for _, says := range []string{"web page", server.URL, "looks like https://"} {
+				if !strings.Contains(e.Message, says) {
+					t.Errorf("%q is not in %s", says, e.Message)
+				}
+			}
+			if strings.Contains(e.Message, "Welcome") || e.Temporary() {
+				t.Errorf("the page is quoted, or asked for again: %s", e.Message)
+			}
+		})
+	}
+	t.Run("no URL", func(t *testing.T) {
+		_, err := s.New(remote.Config{BaseURL: "localhost:8000/v1?key=hidden"}).Ask(t.Context(), Hello, nil)
+		if e := WantError(t, err, model.KindRequest); !strings.Contains(e.Message, "localhost:8000/v1") || strings.Contains(e.Message, "hidden") {
+			t.Errorf("the error does not name the URL, or too much of it: %s", e.Message)
+		}
+	})
+}
+
 // refusals are what every provider may say, on every wire.
 func refusals(s Subject) map[string]refusal {
 	body := func(status int, contentType, text string) Fault {
@@ -88,7 +128,7 @@ func refusals(s Subject) map[string]refusal {
 		"JSON of something else":     {Raw("application/json", `{}`), model.KindStream, []string{"not understood"}, 0},
 		"a list instead of a reply":  {Raw("application/json", `[]`), model.KindStream, []string{"not understood"}, 0},
 		"rubbish in the stream":      {Raw("text/event-stream", "data: 7\n\ndata: \"\"\n\n"), model.KindStream, []string{"not understood"}, 0},
-		"a page instead of a stream": {Raw("text/html", "<html>"), model.KindStream, []string{"broke off"}, 0},
+		"a page instead of a stream": {Raw("text/html", "<html>"), model.KindNotFound, []string{"web page", "base URL"}, 0},
 		"nothing":                    {Raw("text/event-stream", ""), model.KindStream, []string{"before the model had finished"}, 0},
 		"a line of 33 MiB":           {Raw("text/event-stream", s.Stream(strings.Repeat("x", 33<<20))), model.KindStream, []string{"32 MiB"}, 0},
 		"a reply of 33 MiB":          {Raw("application/json", strings.Repeat(" ", 33<<20)), model.KindStream, []string{"32 MiB"}, 0},

@@ -1,0 +1,43 @@
+package remote
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// baseAdvice returns what to check if the base URL is probably wrong: where it comes from,
+// what it is, and what a right one looks like.
+func (c *Client) baseAdvice() string { return baseAdvice(c.Config, c.wire) }
+
+func baseAdvice(c Config, w Wire) string {
+	what := "the base URL is "
+	if w.BaseEnv != "" && os.Getenv(w.BaseEnv) == c.BaseURL {
+		what = w.BaseEnv + " is "
+	}
+	right := w.BaseURL
+	if c.Azure != nil {
+		right = "https://NAME.openai.azure.com"
+	}
+	return fmt.Sprintf("%s%q, and one that works looks like %s", what, safeBase(c.BaseURL), right)
+}
+
+// safeBase returns a base URL without user, query and fragment, which may be secret.
+func safeBase(base string) string {
+	if u, err := url.Parse(base); err == nil {
+		u.User, u.RawQuery, u.Fragment = nil, "", ""
+		return oneLine(u.String())
+	}
+	before, _, _ := strings.Cut(base, "?")
+	return oneLine(before[strings.LastIndexByte(before, '@')+1:])
+}
+
+// isPage reports whether a reply is a web page, which no API sends.
+func isPage(contentType string, data []byte) bool {
+	start := strings.ToLower(strings.TrimSpace(string(data[:min(len(data), 64)])))
+	return contentType == "text/html" || strings.HasPrefix(start, "<!doctype") || strings.HasPrefix(start, "<html")
+}
+
+// errPage is the error of a reply that is a web page.
+const errPage = BadReply("it is a web page")
