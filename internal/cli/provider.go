@@ -64,7 +64,7 @@ func defaultChoice(l *config.Loaded) (choice, error) {
 		path, err := filepath.Abs(m.ModelID) // the engine may have another working directory
 		return choice{model: scripted.Name + ":" + path, why: from(l, "model.scheme")}, err
 	case m.Scheme != "" || m.BaseURL != "" || m.APIKeyEnv != "":
-		p, err := endpoint(config.Provider{Scheme: m.Scheme, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv, Profile: m.Profile})
+		p, err := endpoint(config.Provider{Scheme: m.Scheme, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv, Profile: m.Profile, ExtraBody: m.ExtraBody})
 		name := cmp.Or(m.Scheme, provider.DefaultType)
 		return choice{name, withModelSettings(p, c, name), m.ModelID, from(l, "model.model_id", "model.scheme", "model.base_url", "model.api_key_env")}, err
 	}
@@ -98,7 +98,7 @@ func choiceFromEnvironment(c config.Config) choice {
 		if !v.Usual || variable == "" {
 			continue
 		}
-		if p, err := endpoint(config.Provider{Scheme: v.Scheme, Profile: c.Model.Profile}); err == nil { // these vendors all have a default endpoint
+		if p, err := endpoint(config.Provider{Scheme: v.Scheme, Profile: c.Model.Profile, ExtraBody: c.Model.ExtraBody}); err == nil { // these vendors all have a default endpoint
 			return choice{name: v.Scheme, provider: withModelSettings(p, c, v.Scheme), why: variable + " is set"}
 		}
 	}
@@ -157,7 +157,7 @@ func endpoint(p config.Provider) (*provider.Provider, error) {
 		return nil, configError(fmt.Errorf("the %s provider has no endpoint: set base_url in the configuration, or %s", p.Scheme, v.BaseEnv))
 	}
 	found := &provider.Provider{Type: v.Type, WireAPI: v.API, BaseURL: p.BaseURL, APIKey: os.Getenv(cmp.Or(p.APIKeyEnv, v.KeyEnv)), Headers: p.Headers,
-		Azure: provider.Azure{APIVersion: p.APIVersion}, Abide: &provider.Settings{Profile: p.Profile}}
+		Azure: provider.Azure{APIVersion: p.APIVersion}, Abide: &provider.Settings{Profile: p.Profile, ExtraBody: p.ExtraBody}}
 	if found.APIKey == "" && p.APIKeyEnv == "" && v.TokenEnv != "" {
 		found.BearerToken = os.Getenv(v.TokenEnv)
 	}

@@ -12,6 +12,7 @@
 package config
 
 import (
+	"encoding/json"
 	"maps"
 	"math"
 	"reflect"
@@ -55,6 +56,7 @@ type Model struct {
 	BaseURL         string `toml:"base_url" doc:"Base URL of the endpoint; the vendor's default if empty."`
 	APIKeyEnv       string `toml:"api_key_env" doc:"Environment variable that holds the API key; the vendor's default if empty."`
 	Profile         string `toml:"profile" doc:"What is special about the endpoint; if empty, its host decides." enum:"openai,azure,anthropic,gemini,deepseek,mistral,openrouter,ollama,vllm,lmstudio,github,other"`
+	ExtraBody       string `toml:"extra_body" doc:"Further members of every request, as a JSON object like {\"temperature\":0.2}; do not put secrets here."`
 	ReasoningEffort string `toml:"reasoning_effort" doc:"Reasoning effort of reasoning models." enum:"none,minimal,low,medium,high,xhigh,max"`
 
 	Patience string   `toml:"patience" doc:"Time that a turn waits for a model that cannot be reached, like 1h; 0s turns waiting off. By default 1h, and 10m for a session that abide run starts at a terminal."`
@@ -69,6 +71,7 @@ type Provider struct {
 	APIKeyEnv  string            `toml:"api_key_env" doc:"Environment variable that holds the API key; the vendor's default if empty."`
 	APIVersion string            `toml:"api_version" doc:"Azure only: version of the API."`
 	Profile    string            `toml:"profile" doc:"What is special about the endpoint; if empty, its host decides." enum:"openai,azure,anthropic,gemini,deepseek,mistral,openrouter,ollama,vllm,lmstudio,github,other"`
+	ExtraBody  string            `toml:"extra_body" doc:"Further members of every request, as a JSON object like {\"temperature\":0.2}; do not put secrets here."`
 	Headers    map[string]string `toml:"headers" doc:"Additional headers of every request; do not put secrets here."`
 }
 
@@ -170,6 +173,10 @@ func (c *Config) check() []mistake {
 	list = notNegative(list, path{"worker", "max_steps"}, c.Worker.MaxSteps)
 	list = notNegative(list, path{"worker", "max_queue"}, c.Worker.MaxQueue)
 	list = notNegative(list, path{"instructions", "max_bytes"}, c.Instructions.MaxBytes)
+	list = jsonObject(list, path{"model", "extra_body"}, c.Model.ExtraBody)
+	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
+		list = jsonObject(list, path{"providers", name, "extra_body"}, c.Providers[name].ExtraBody)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		list = append(list, c.Models[name].check(path{"models", name})...)
 	}
@@ -203,6 +210,14 @@ func checkRules(list []mistake, at path, rules []string) []mistake {
 		if err := approval.Check(r); err != nil {
 			list = append(list, wrong(at.item(i), "%v", err))
 		}
+	}
+	return list
+}
+
+func jsonObject(list []mistake, at path, text string) []mistake {
+	var members map[string]json.RawMessage
+	if text != "" && (json.Unmarshal([]byte(text), &members) != nil || members == nil) {
+		list = append(list, wrong(at, "%q is not a JSON object", text))
 	}
 	return list
 }

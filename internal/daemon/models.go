@@ -105,7 +105,7 @@ func appendClientKey(key []byte, p provider.Provider, clientName string) []byte 
 		key = strconv.AppendQuote(key, part)
 	}
 	if p.Abide != nil {
-		key = strconv.AppendQuote(key, p.Abide.Profile)
+		key = strconv.AppendQuote(strconv.AppendQuote(key, p.Abide.Profile), p.Abide.ExtraBody)
 	}
 	if len(p.Headers) == 0 {
 		return key

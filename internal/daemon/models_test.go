@@ -45,6 +45,7 @@ func TestAnEndpointIsThatOfItsProviderKeyAndClient(t *testing.T) {
 		"another header":   {ask(with(func(p *provider.Provider) { p.Headers = map[string]string{"A": "1", "B": "3"} }), "c"), false},
 		"one header":       {ask(with(func(p *provider.Provider) { p.Headers = map[string]string{"A": `1""B""2`} }), "c"), false},
 		"another client":   {ask(at, "d"), false},
+		"another body":     {ask(with(func(p *provider.Provider) { p.Abide = &provider.Settings{ExtraBody: `{"a":1}`} }), "c"), false},
 		"another profile":  {ask(with(func(p *provider.Provider) { p.Abide = &provider.Settings{Profile: "mistral"} }), "c"), false},
 	} {
 		if (test.got == first) != test.same {

@@ -72,7 +72,7 @@ func (l *dateRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 func remoteConfig(p provider.Provider, agent string) remote.Config {
 	c := remote.Config{BaseURL: p.BaseURL, APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers, UserAgent: agent}
 	if p.Abide != nil {
-		c.Profile = p.Abide.Profile
+		c.Profile, c.ExtraBody = p.Abide.Profile, p.Abide.ExtraBody
 	}
 	if p.Type == "azure" {
 		c.Azure = &remote.Azure{APIVersion: p.Azure.APIVersion}

@@ -54,6 +54,7 @@ type Azure struct {
 type Settings struct {
 	ReasoningEffort string            `json:"reasoningEffort,omitempty"` // default of sessions that set none
 	Profile         string            `json:"profile,omitempty"`         // name of a profile; that of the host if empty
+	ExtraBody       string            `json:"extraBody,omitempty"`       // JSON object of further members of every request
 	Models          map[string]Limits `json:"models,omitempty"`          // limits by model name at the provider
 }
 

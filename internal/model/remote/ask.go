@@ -91,7 +91,10 @@ func (a *attempt) run(on func(model.Delta)) (*model.Reply, error) {
 }
 
 func (a *attempt) request(q *Query) (*http.Request, error) {
-	parts := a.client.wire.Body(q)
+	parts, err := a.client.withExtra(a.client.wire.Body(q), q)
+	if err != nil {
+		return nil, err
+	}
 	out, err := http.NewRequestWithContext(a.ctx, http.MethodPost, a.endpoint.String(), NewBody(parts))
 	if err != nil {
 		return nil, err

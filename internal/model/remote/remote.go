@@ -44,6 +44,8 @@ type Config struct {
 	// Azure is set if the base URL is that of an Azure resource, which has no path.
 	Azure *Azure
 
+	ExtraBody string // JSON object whose members every request has as well
+
 	Profile string // name of the provider's profile; that of the host if empty
 
 	Transport http.RoundTripper // transport of requests; one that all clients share if nil

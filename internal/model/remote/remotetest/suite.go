@@ -64,6 +64,7 @@ func Run(t *testing.T, s Subject) {
 		{"ABaseURLThatMakesNoSenseIsReported", testBaseURL},
 		{"AWrongBaseURLIsNamedWithARightOne", testWrongBase},
 		{"NoUsageIsNegative", testNegativeUsage},
+		{"FurtherMembersOfTheBodyAreSent", testExtraBody},
 		{"TheQueryOfTheBaseURLStays", testQuery},
 		{"TheModelsOfAProviderCanBeListed", testModels},
 

@@ -2,6 +2,7 @@ package remotetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -35,6 +36,34 @@ func testNegativeUsage(t *testing.T, s Subject) {
 		r, err := c.Ask(t.Context(), Hello, on)
 		if err != nil || r.Usage.Output != 0 || r.Usage.CacheRead != 0 || r.Usage.Reasoning != 0 || r.Usage.Input < 0 {
 			t.Errorf("%+v, %v", r, err)
+		}
+	}
+}
+
+// testExtraBody checks that configured members are in the body once, or refused.
+func testExtraBody(t *testing.T, s Subject) {
+	var sent []byte
+	o := Options{Fault: func(_ int, body []byte) Fault { sent = body; return nil }}
+	for extra, fits := range map[string]bool{`{"temperature":0.2,"provider":{"order":["x"]}}`: true, `{}`: true, `{"model":"other"}`: false, `{"messages":[]}`: false, `[`: false} {
+		sent = nil
+		_, c := s.Client(t, Says("x"), o, remote.Config{ExtraBody: extra})
+		req := *Hello
+		req.Tail = "tail"
+		if _, err := c.Ask(t.Context(), &req, nil); fits != (err == nil) {
+			t.Errorf("%s: %v", extra, err)
+		}
+		if !fits {
+			if sent != nil {
+				t.Errorf("%s was sent: %s", extra, sent)
+			}
+			continue
+		}
+		var body struct {
+			Temperature float64
+			Provider    struct{ Order []string }
+		}
+		if err := json.Unmarshal(sent, &body); err != nil || extra != "{}" && (body.Temperature != 0.2 || len(body.Provider.Order) != 1) {
+			t.Errorf("%s became %s, %v", extra, sent, err)
 		}
 	}
 }
