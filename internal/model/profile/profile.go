@@ -42,9 +42,6 @@ type Profile struct {
 	// Unsigned is what the first call of a message has if the provider has not signed
 	// it, because another model made it; empty if calls need no signature.
 	Unsigned string
-
-	// Strict is true if a tool may say whether its schema is strict.
-	Strict bool
 }
 
 // Effort is how the amount of reasoning is said in Chat Completions.
@@ -87,19 +84,19 @@ const (
 )
 
 // Other is the profile of a server that no row of the table fits.
-var Other = &Profile{Name: "other", Limit: "max_completion_tokens", SystemRole: "system", ResultThenUser: true, Strict: true}
+var Other = &Profile{Name: "other", Limit: "max_completion_tokens", SystemRole: "system", ResultThenUser: true}
 
 // table is all profiles that have a name. The pages of each row say what is in it.
 var table = []*Profile{
 	{
 		Name: "openai", Hosts: []string{"api.openai.com"},
 		Pages: []string{"https://platform.openai.com/docs/api-reference/chat/create", "https://platform.openai.com/docs/guides/prompt-caching"},
-		Limit: "max_completion_tokens", SystemRole: "system", ResultThenUser: true, IDs: ShortID, Cache: CacheKey, Echo: EchoNone, Strict: true,
+		Limit: "max_completion_tokens", SystemRole: "system", ResultThenUser: true, IDs: ShortID, Cache: CacheKey, Echo: EchoNone,
 	},
 	{
 		Name: "azure", Hosts: []string{".azure.com"},
 		Pages: []string{"https://learn.microsoft.com/azure/ai-foundry/openai/reference"},
-		Limit: "max_completion_tokens", SystemRole: "system", ResultThenUser: true, IDs: ShortID, Echo: EchoNone, Strict: true,
+		Limit: "max_completion_tokens", SystemRole: "system", ResultThenUser: true, IDs: ShortID, Echo: EchoNone,
 	},
 	{
 		Name: "anthropic", Hosts: []string{"api.anthropic.com"},
