@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -153,21 +154,19 @@ func (a *attempt) authorize(h http.Header) error {
 }
 
 // read reads the reply. Its content type decides whether it is a stream, because some
-// servers stream without being asked and others never do. Without a content type, the
-// request decides.
+// servers stream without being asked and others never do. Without a content type, its
+// first byte decides.
 func (a *attempt) read(resp *http.Response, q *Query, on func(model.Delta)) (*model.Reply, error) {
 	d := a.client.wire.Decoder(q, on)
 	body := &watched{r: resp.Body, idle: a.idle, limit: a.client.IdleTimeout}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	stream := q.Stream
 	if isPage(kind, nil) {
 		return nil, errPage
 	}
-	switch {
-	case kind == "text/event-stream":
-		stream = true
-	case strings.HasSuffix(kind, "json"):
-		stream = false
+	stream := kind == "text/event-stream"
+	if !stream && !strings.HasSuffix(kind, "json") {
+		start := bufio.NewReader(resp.Body)
+		body.r, stream = start, !beginsObject(start)
 	}
 	read := readWhole
 	if stream {
@@ -185,10 +184,25 @@ func (a *attempt) read(resp *http.Response, q *Query, on func(model.Delta)) (*mo
 	return reply, nil
 }
 
+// beginsObject reports whether a text begins with a JSON object. The fields of a stream of
+// events begin with their names.
+func beginsObject(r *bufio.Reader) bool {
+	for i := 1; i <= r.Size(); i++ {
+		b, err := r.Peek(i)
+		if err != nil {
+			return false
+		}
+		if c := b[i-1]; c != ' ' && c != '\n' && c != '\r' && c != '\t' {
+			return c == '{'
+		}
+	}
+	return false
+}
+
 // atLeastZero returns a usage without negative numbers: a wrong count must not make others
 // smaller.
 func atLeastZero(u model.Usage) model.Usage {
-	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite, &u.Reasoning} {
+	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite, &u.CacheWrite1h, &u.Reasoning} {
 		*n = max(0, *n)
 	}
 	return u
