@@ -118,6 +118,7 @@ var failureCodes = map[string]int{
 	turn.ErrorStepLimit:          exitLimit,
 	turn.ErrorLoop:               exitLimit,
 	event.CauseCutOff:            exitLimit,
+	event.CausePaused:            exitLimit,
 }
 
 // failureCode returns the exit code for a turn that ended with an error.

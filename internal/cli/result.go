@@ -21,7 +21,7 @@ type result struct {
 	Cost       *float64        `json:"total_cost_usd,omitempty"` // nil if a price is not known
 	DurationMs int64           `json:"duration_ms"`
 	Model      string          `json:"model,omitempty"`
-	Finish     string          `json:"finish_reason,omitempty"` // reason why the model ended its last answer, in the provider's words
+	Finish     string          `json:"finish_reason,omitempty"` // reason why the model ended its last answer: model.FinishStop or another
 	Error      *problem        `json:"error,omitempty"`
 	Questions  []questionJSON  `json:"questions,omitempty"`
 }

@@ -39,6 +39,7 @@ type AssistantUnfinishedData struct {
 const (
 	CauseCutOff = "cut_off"      // the answer has reached its limit
 	CauseEmpty  = "empty_answer" // the answer has neither text nor calls
+	CausePaused = "paused"       // the provider has paused a long answer
 )
 
 // The actions of assistant.unfinished.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
 )
 
 // TurnFinish is what the log says of answers that were not whole: cut off at their limit, or
@@ -34,6 +35,7 @@ const (
 const (
 	goOn    = "<system_reminder>Your answer was cut off because it reached the limit of its length. Go on exactly where it stopped. Do not repeat anything, and do not comment on this.</system_reminder>"
 	shorter = "<system_reminder>Your answer was cut off because it reached the limit of its length before it was complete, so none of its tool calls was made. Answer again and keep it short. If a call is long, make several small ones: write a long file in parts, for example.</system_reminder>"
+	resume  = "<system_reminder>Your answer was interrupted because it took long. Go on exactly where it stopped. Do not repeat anything, and do not comment on this.</system_reminder>"
 	speak   = "<system_reminder>Your answer was empty. Answer now. If everything is done, say in a sentence what you did.</system_reminder>"
 )
 
@@ -69,7 +71,7 @@ func (f *TurnFinish) giveUp() GiveUp { return GiveUp{f.Failure.ErrorType, f.Fail
 
 // A Reply is how a model has ended an answer.
 type Reply struct {
-	Reason string // reason why it stopped, in the provider's words
+	Reason string // reason why it stopped: model.FinishStop or another
 	Words  string // reason why it declined, in the provider's words; empty if it gave none
 	Most   int    // tokens that an answer of the model can have; zero if that is not known
 }
@@ -101,15 +103,18 @@ func (f TurnFinish) again(m event.AssistantMessageData, r Reply) (event.Assistan
 		d.Calls = append(d.Calls, c.Name)
 	}
 	switch whole := len(m.ToolRequests) == 0 && strings.TrimSpace(m.Content) != ""; {
-	case wasCut(r.Reason) && whole:
+	case r.Reason == model.FinishLength && whole:
 		d.Cause, d.Action, d.Instruction = event.CauseCutOff, event.ActionContinue, goOn
 		return d, f.continued < maxContinued
-	case wasCut(r.Reason):
+	case r.Reason == model.FinishLength:
 		d.Cause, d.Action = event.CauseCutOff, event.ActionAgain
 		if d.MaxOutput = f.larger(m.OutputTokens, r.Most); d.MaxOutput == 0 || f.repeated == maxRepeated-1 {
 			d.Instruction = shorter
 		}
 		return d, f.repeated < maxRepeated
+	case r.Reason == model.FinishPause && len(m.ToolRequests) == 0:
+		d.Cause, d.Action, d.Instruction = event.CausePaused, event.ActionContinue, resume
+		return d, f.continued < maxContinued
 	case f.isEmpty(m) && !declined(r.Reason):
 		d.Cause, d.Action, d.Instruction = event.CauseEmpty, event.ActionAgain, speak
 		return d, f.emptied < maxEmptied
@@ -144,15 +149,17 @@ const maxLimit = 1 << 20
 // it ended well.
 func (f TurnFinish) failure(m event.AssistantMessageData, r Reply) *event.SessionErrorData {
 	switch {
-	case wasCut(r.Reason) && len(m.ToolRequests) > 0:
+	case r.Reason == model.FinishLength && len(m.ToolRequests) > 0:
 		return failure(event.CauseCutOff, "The model's tool calls were cut off at the limit of its answers %d times in a row, so none of them was made. Ask for smaller steps, or use a model with longer answers.", maxRepeated+1)
-	case wasCut(r.Reason) && f.isEmpty(m):
+	case r.Reason == model.FinishLength && f.isEmpty(m):
 		return failure(event.CauseCutOff, "The model reached the limit of its answers %d times in a row before it said anything. Lower the reasoning effort, or use a model with longer answers.", maxRepeated+1)
-	case wasCut(r.Reason):
+	case r.Reason == model.FinishLength:
 		return failure(event.CauseCutOff, "The answer was cut off at the limit of the model's answers, although the model went on with it %d times. What it has said is kept. Ask for the rest, or for a shorter answer.", f.continued)
-	case wasRefused(r.Reason):
+	case r.Reason == model.FinishPause && len(m.ToolRequests) == 0:
+		return failure(event.CausePaused, "The provider paused the answer, although the model went on with it %d times. What it has said is kept. Send another message to go on.", f.continued)
+	case r.Reason == model.FinishRefusal:
 		return declining(event.ErrorRefusal, "The model refused to answer", cmp.Or(r.Words, strings.TrimSpace(m.Content)))
-	case filtered(r.Reason):
+	case r.Reason == model.FinishFilter:
 		return declining(event.ErrorFilter, "The provider's content filter stopped the answer", r.Words)
 	case f.isEmpty(m):
 		return failure(event.CauseEmpty, "The model's answer was empty, also when it was asked once more. Send another message, or use another model.")
@@ -178,29 +185,9 @@ func declining(kind, what, words string) *event.SessionErrorData {
 	return failure(kind, "%s. Put the request in other words, or use another model.", what)
 }
 
-// wasCut reports whether an answer has reached its limit. Each wire writes "length"; the
-// others are words of servers that speak a wire of somebody else.
-func wasCut(reason string) bool {
-	switch strings.ToLower(reason) {
-	case "length", "max_tokens", "max_output_tokens", "model_length":
-		return true
-	}
-	return false
-}
-
 // declined reports whether the model or its provider did not want to answer.
-func declined(reason string) bool { return wasRefused(reason) || filtered(reason) }
-
-func wasRefused(reason string) bool { return strings.EqualFold(reason, "refusal") }
-
-// filtered reports whether the provider has stopped an answer because of its content. The
-// first word is that of OpenAI and Azure; the others are of Mistral, Gemini and Bedrock.
-func filtered(reason string) bool {
-	switch strings.ToLower(reason) {
-	case "content_filter", "content_filtered", "safety", "recitation", "blocklist", "prohibited_content", "spii", "image_safety", "guardrail_intervened":
-		return true
-	}
-	return false
+func declined(reason string) bool {
+	return reason == model.FinishRefusal || reason == model.FinishFilter
 }
 
 // Notice returns what people are told about an answer that is not whole.
@@ -208,6 +195,8 @@ func Notice(d event.AssistantUnfinishedData) string {
 	switch {
 	case d.Cause == event.CauseEmpty:
 		return "the answer was empty; the model is asked once more"
+	case d.Cause == event.CausePaused:
+		return "the provider paused the answer; the model goes on with it"
 	case d.Action == event.ActionContinue:
 		return fmt.Sprintf("the answer was cut off at %d tokens; the model goes on with it", d.OutputTokens)
 	case d.MaxOutput > 0:

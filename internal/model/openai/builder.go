@@ -141,7 +141,7 @@ func (b *builder) start(c *chunk) error {
 }
 
 func (b *builder) addPart(c *choice, p *part) {
-	b.Finish = cmp.Or(cmp.Or(finishes[c.Finish], c.Finish), b.Finish)
+	b.Finish = cmp.Or(finishOf(c.Finish), b.Finish)
 	b.refused = b.refused || p.Refusal != ""
 	b.AddReasoning(p.thinking())
 	b.own.Add(p.Extra)

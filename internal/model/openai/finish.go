@@ -1,18 +1,39 @@
 package openai
 
 import (
+	"cmp"
+	"strings"
+
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
-// finishes maps finish reasons of providers to those of package model. The others are the
-// same.
+// finishes maps finish reasons of providers, in small letters, to those of package model.
+// Servers that speak this wire for models of others often pass the words of those on.
 var finishes = map[string]string{
-	"function_call": model.FinishCalls,
-	"model_length":  model.FinishLength, // Mistral: the window is full
-	"max_tokens":    model.FinishLength,
-	"safety":        model.FinishFilter,
-	"SAFETY":        model.FinishFilter,
+	model.FinishStop:       model.FinishStop,
+	model.FinishCalls:      model.FinishCalls,
+	"function_call":        model.FinishCalls,
+	model.FinishLength:     model.FinishLength,
+	"model_length":         model.FinishLength, // Mistral: the window is full
+	"max_tokens":           model.FinishLength,
+	"max_output_tokens":    model.FinishLength,
+	model.FinishFilter:     model.FinishFilter,
+	"content_filtered":     model.FinishFilter, // Bedrock, as guardrail_intervened
+	"guardrail_intervened": model.FinishFilter,
+	"safety":               model.FinishFilter, // Gemini, as the following
+	"recitation":           model.FinishFilter,
+	"blocklist":            model.FinishFilter,
+	"prohibited_content":   model.FinishFilter,
+	"spii":                 model.FinishFilter,
+	"image_safety":         model.FinishFilter,
+	model.FinishRefusal:    model.FinishRefusal,
+}
+
+// finishOf returns the finish reason of package model for that of a provider. A reason that
+// is not known stays as it is.
+func finishOf(reason string) string {
+	return cmp.Or(finishes[strings.ToLower(reason)], reason)
 }
 
 // failed returns the error of a choice that the provider could not complete. It says so in

@@ -79,6 +79,7 @@ func (b *builder) extend(e *event) {
 		b.AddText(piece)
 	case "response.refusal.delta":
 		b.refused = true
+		b.Declined += piece
 		b.AddText(piece)
 	case inputDelta:
 		if a := b.items[e.OutputIndex]; a != nil && a.call != nil {
@@ -180,6 +181,7 @@ func (b *builder) completeText(a *arriving, got *item) {
 	for _, c := range got.Content {
 		b.refused = b.refused || c.Refusal != ""
 		if !told {
+			b.Declined += c.Refusal
 			b.AddText(cmp.Or(c.Text, c.Refusal))
 		}
 	}
