@@ -62,6 +62,10 @@ func (v *textView) breakOff() {
 
 // whole writes the rest of a message that is complete.
 func (v *textView) whole(d event.AssistantMessageData) {
+	if d.Earlier > 0 && d.Earlier == len(d.Content) && strings.HasPrefix(v.shown, d.Content) {
+		v.endShown(d.Content)
+		return
+	}
 	rest, goesOn := strings.CutPrefix(d.Content, v.shown)
 	if d.MessageID != v.message || !goesOn {
 		v.breakOff()
@@ -72,6 +76,17 @@ func (v *textView) whole(d event.AssistantMessageData) {
 		v.wrote = true
 		v.out.printf("%s", withNewline(plain(rest), d.Content))
 	}
+}
+
+// endShown ends the line of a message all of which was written as earlier parts: the model
+// has added nothing to them, or did not come to the end of what it added.
+func (v *textView) endShown(content string) {
+	if v.shown == content {
+		v.out.printf("%s", withNewline("", content))
+		v.shown = ""
+	}
+	v.breakOff()
+	v.wrote = true
 }
 
 // withNewline appends a line break to the end of a message, unless it has one.
@@ -85,7 +100,7 @@ func withNewline(text, whole string) string {
 func (v *textView) end(r result) {
 	v.breakOff()
 	switch {
-	case r.IsError || r.Result == "" || v.wrote:
+	case r.Result == "" || v.wrote:
 	case v.live:
 		v.out.printf("%s", withNewline(plain(r.Result), r.Result))
 	default:

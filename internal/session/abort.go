@@ -200,6 +200,9 @@ func (tx *txn) abort(d event.AbortData) error {
 	if err := tx.abortWork(d); err != nil {
 		return err
 	}
+	if err := tx.keepAnswer(); err != nil {
+		return err
+	}
 	if err := tx.record(turn.Abort(tx.State, d)...); err != nil {
 		return err
 	}

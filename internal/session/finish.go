@@ -25,6 +25,11 @@ func (tx *txn) settleAnswer(m event.AssistantMessageData, reply *model.Reply, fr
 	return record
 }
 
+// keepAnswer records what the model has said of an answer that will not be completed.
+func (tx *txn) keepAnswer() error {
+	return tx.record(turn.Keep(tx.State, event.NewID())...)
+}
+
 // repeatSaid sends the earlier parts of the answer as the first piece of its message, so
 // that the pieces of each message are the whole answer.
 func (d *deltas) repeatSaid() {

@@ -132,3 +132,69 @@ func TestACutOffAnswerGoesOnAfterACrash(t *testing.T) {
 		t.Errorf("answer %q", got)
 	}
 }
+
+// What the model has said of an answer is shown and stored as a message, also if the rest
+// never comes.
+func TestAnAnswerThatIsNotCompletedIsKept(t *testing.T) {
+	for name, test := range map[string]struct {
+		most  int // limit of the requests of a turn; none if zero
+		fails string
+		halt  bool
+	}{
+		"the request fails": {0, "auth", false},
+		"too many requests": {1, "step_limit", false},
+		"it is stopped":     {0, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked, release := make(chan struct{}, 10), make(chan struct{})
+			m := &functionModel{answer: func(n int, _ *model.Request) (*model.Reply, error) {
+				asked <- struct{}{}
+				switch {
+				case n == 1:
+					return &model.Reply{Text: "one, ", Finish: model.FinishLength}, nil
+				case test.halt:
+					<-release
+					return &model.Reply{Text: "two", Finish: model.FinishStop}, nil
+				}
+				return nil, &model.Error{Kind: model.KindAuth, Status: 401, Message: "no key."}
+			}}
+			b := sessiontest.New(t, m)
+			v := sessiontest.NewViewer()
+			view, err := b.Host.Create(t.Context(), "s", session.Spec{Config: event.SessionConfiguredData{MaxSteps: test.most}}, &session.Client{Viewer: v})
+			if err == nil {
+				err = view.CatchUp(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Send("s", event.InputAcceptedData{Prompt: "hello"})
+			<-asked
+			if test.halt {
+				<-asked
+				if err := b.Host.Abort(t.Context(), "s", "test"); err != nil {
+					t.Fatal(err)
+				}
+				close(release)
+			}
+			v.Await(t, 0, event.AssistantMessage)
+			v.Await(t, 0, event.SessionIdle)
+			b.Host.Close()
+			n := len(m.asked)
+			b.Start()
+			b.Resume("s", session.Resume{}, &session.Client{})
+			events := b.Verify("s")
+			var failure event.SessionErrorData
+			for _, e := range events {
+				if e.Type == event.SessionError {
+					failure, _ = event.As[event.SessionErrorData](e)
+				}
+			}
+			if got := lastAnswer(t, events); got != "one, " || failure.ErrorType != test.fails {
+				t.Errorf("answer %q, the turn ended with %+v", got, failure)
+			}
+			if len(m.asked) != n {
+				t.Errorf("the model was asked %d times, then %d times", n, len(m.asked))
+			}
+		})
+	}
+}

@@ -204,8 +204,11 @@ func (tx *txn) beginCall(c *turn.Call, record []event.Payload) error {
 // failTurn ends the turn with an error.
 func (tx *txn) failTurn(d event.SessionErrorData) error {
 	d.EndsTurn = true
-	if tx.State.Turn.Phase == turn.Asking {
-		if err := tx.record(event.AssistantTurnEndData{TurnID: strconv.Itoa(tx.State.Turn.Step)}); err != nil {
+	if err := tx.keepAnswer(); err != nil {
+		return err
+	}
+	if t := tx.State.Turn; t.Phase == turn.Asking || t.Phase == turn.Answered {
+		if err := tx.record(event.AssistantTurnEndData{TurnID: strconv.Itoa(t.Step)}); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package turn
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/abide-run/abide/internal/event"
@@ -120,6 +121,29 @@ func (f TurnFinish) again(m event.AssistantMessageData, r Reply) (event.Assistan
 		return d, f.emptied < maxEmptied
 	}
 	return d, false
+}
+
+// Keep returns what is to be recorded of an answer that will not be completed, before the
+// turn is stopped or fails: what the model has said so far, as a message that everybody is
+// shown. It answers the open step, or one of its own if the model is not being asked.
+func Keep(s *State, id string) []event.Payload {
+	t := s.Turn
+	if t == nil || t.Finish.Said == "" {
+		return nil
+	}
+	var record []event.Payload
+	step := t.Step
+	if t.Phase == Answered {
+		record = append(record, event.AssistantTurnEndData{TurnID: strconv.Itoa(step)})
+		step++
+	}
+	if t.Phase != Asking {
+		record = append(record, event.AssistantTurnStartData{TurnID: strconv.Itoa(step), InteractionID: t.InteractionID})
+	}
+	return append(record, event.AssistantMessageData{
+		MessageID: id, Content: t.Finish.Said, Earlier: len(t.Finish.Said), ToolRequests: []event.ToolRequest{},
+		InteractionID: t.InteractionID, TurnID: strconv.Itoa(step),
+	})
 }
 
 // isEmpty reports whether an answer has neither text nor calls, together with its earlier
