@@ -209,7 +209,7 @@ func (c *checker) steps() {
 			}
 			d := as[event.AssistantTurnStartData](c, e)
 			open, answered = d.InteractionID+"/"+d.TurnID, false
-		case event.AssistantMessage:
+		case event.AssistantMessage, event.AssistantUnfinished:
 			if open == "" || answered {
 				c.fault("event %d answers twice, or what nobody asked", e.Seq)
 			}
