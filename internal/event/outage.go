@@ -39,8 +39,8 @@ type TurnParkedData struct {
 // model.
 type TurnFallbackData struct {
 	TurnID string `json:"turnId"`
-	Model  string `json:"model"`          // model that is asked from here on
-	From   string `json:"from,omitempty"` // model that was given up
+	Model  string `json:"model"`                   // model that is asked from here on
+	From   string `json:"previousModel,omitempty"` // model that was given up
 	// The reason, as in SessionErrorData.
 	ErrorType  string `json:"errorType"`
 	Message    string `json:"message"`

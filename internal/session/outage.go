@@ -30,7 +30,9 @@ const (
 	// defaultPatience is how long a turn waits for a model, by default.
 	defaultPatience = time.Hour
 	// heldTime is how much longer than its patience a turn waits that was not let to its
-	// endpoint: the attempt of another turn may be under way that opens the way for it.
+	// endpoint: the attempt of another turn may be under way that opens the way for it. It
+	// is also what an engine grants a turn whose patience was over before it started: the
+	// network may come up after the engine, and the clock may be wrong.
 	heldTime = 30 * time.Second
 	// maxRoom is how many parked turns ask one endpoint at the same time.
 	maxRoom = 64
@@ -128,13 +130,27 @@ func (tx *txn) sendParked() {
 	if p == nil || tx.s.asking.busy() {
 		return
 	}
-	until := p.At.Add(p.Wait())
-	text := fmt.Sprintf("%s. Trying again in %s", strings.TrimSuffix(p.Message, "."), max(0, until.Sub(tx.now)).Round(time.Millisecond))
+	tx.send(event.SessionInfoData{InfoType: "model_retry", Message: describeParked(*p, tx.now)})
+}
+
+// describeParked tells people until when a turn waits, and why.
+func describeParked(p turn.Parked, now time.Time) string {
+	wait, spent := stillToWait(p.Wait(), p.Left(), now.Sub(p.At))
+	text := fmt.Sprintf("%s. Trying again in %s", strings.TrimSuffix(p.Message, "."), wait.Round(time.Millisecond))
 	if p.Wait() >= time.Second {
-		text += fmt.Sprintf(", at %s", until.Format(time.TimeOnly))
+		text += fmt.Sprintf(", at %s", tellTime(now.Add(wait), now))
 	}
-	text += fmt.Sprintf("; giving up at %s.", p.At.Add(p.Left()).Format(time.TimeOnly))
-	tx.send(event.SessionInfoData{InfoType: "model_retry", Message: text})
+	return text + fmt.Sprintf("; giving up at %s.", tellTime(now.Add(p.Left()-spent), now))
+}
+
+// tellTime returns a time as the clock of the engine shows it, with the zone, because who
+// reads it may be elsewhere, and with the date if it is another day.
+func tellTime(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format(time.TimeOnly + " MST")
+	}
+	return t.Format(time.DateTime + " MST")
 }
 
 // giveUpModel goes on with the next fallback, or ends the turn if there is none.
@@ -247,9 +263,16 @@ func (o *outages) restore(id event.SessionID, p eventlog.Parked) {
 	o.park(parkedTurn{id: id, at: p.At, told: p.Told}, p.Endpoint, ms(p.WaitMs), ms(p.LeftMs), time.Since(time.UnixMilli(p.At)))
 }
 
-// park adds a turn that waits, unless it is there already. It has waited for the given
-// time by the clock, which may have been set meanwhile: the turn never waits longer than
-// it did at first, and never gives up before another attempt was made.
+// stillToWait returns how long a turn waits from now on, and how much of its patience is
+// spent. The time since it was parked is what the clock says, which may have been set
+// meanwhile: the turn never waits longer than it did at first, and is left heldTime of
+// its patience, or all of a shorter one.
+func stillToWait(wait, left, since time.Duration) (further, spent time.Duration) {
+	return min(max(0, wait-since), wait), min(max(0, since), max(0, left-heldTime))
+}
+
+// park adds a turn that waits, unless it is there already. since is how long it has waited
+// by the clock.
 func (o *outages) park(t parkedTurn, endpoint string, wait, left, since time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -270,10 +293,11 @@ func (o *outages) park(t parkedTurn, endpoint string, wait, left, since time.Dur
 		w = &way{name: endpoint, room: 1}
 		o.ways[endpoint] = w
 	}
-	t.way, t.began, t.spent = w, time.Now(), min(max(0, since), left)
-	t.until = t.began.Add(min(max(0, wait-since), wait))
+	t.way, t.began = w, time.Now()
+	wait, t.spent = stillToWait(wait, left, since)
+	t.until = t.began.Add(wait)
 	added := &t
-	added.timer = time.AfterFunc(max(left-t.spent, wait-t.spent, 0)+heldTime, func() { o.expire(added) })
+	added.timer = time.AfterFunc(left-t.spent+heldTime, func() { o.expire(added) })
 	o.turns[t.id] = added
 	heap.Push(&w.turns, added)
 	o.count.Add(1)

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -12,9 +13,12 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/session/sessiontest"
+	"github.com/abide-run/abide/internal/tool/builtin"
+	"github.com/abide-run/abide/internal/turn"
 )
 
 // An outageModel does not answer before a time. It keeps when it was asked.
@@ -185,6 +189,75 @@ func TestAParkedTurnThatIsStoppedStaysStopped(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		if len(m.asked) != before {
 			t.Error("the model was asked after the turn was stopped")
+		}
+		f.Host.Close()
+	})
+}
+
+// A choosyModel does not take the requests of agents. Another model answers those of the
+// session that starts them.
+type choosyModel struct{ model.Model }
+
+func (m choosyModel) Ask(ctx context.Context, r *model.Request, on func(model.Delta)) (*model.Reply, error) {
+	for _, said := range r.Messages {
+		if strings.Contains(said.Text, "Use task with ") {
+			return m.Model.Ask(ctx, r, on)
+		}
+	}
+	return nil, &model.Error{Kind: model.KindNotFound, Message: "not for agents"}
+}
+
+func TestAnAgentHasTheOutageRulesOfItsSession(t *testing.T) {
+	models := map[string]model.Model{"first": choosyModel{offline.Model{}}, "second": offline.Model{}}
+	rules := event.OutageRules{PatienceMs: new(int64(7)), Fallback: []string{"second"}}
+	f := sessiontest.On(t, eventlog.NewMemory(), session.Options{
+		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) },
+		Resolve: func(_ context.Context, as provider.Choice) (session.Endpoint, error) {
+			return session.Endpoint{Model: models[as.Model], Name: as.Model}, nil
+		},
+	})
+	f.Start()
+	if _, err := f.Host.Create(t.Context(), "s", session.Spec{Config: event.SessionConfiguredData{Model: "first", Outage: rules}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.Send("s", delegate("general-purpose", "Reply with exactly: CHILD"))
+	f.AwaitStored("s", eventlog.End{}, event.SessionIdle)
+	events := f.Verify("s")
+	if got := lastAnswer(t, events); !strings.Contains(got, "CHILD") {
+		t.Errorf("the answer is %q", got)
+	}
+	var fell, configured bool
+	for _, e := range f.Verify(child(t, events)) {
+		switch e.Type {
+		case event.TurnFallback:
+			fell = true
+		case event.SessionConfigured:
+			d, err := event.As[event.SessionConfiguredData](e)
+			configured = err == nil && reflect.DeepEqual(d.Outage, rules)
+		}
+	}
+	if !fell || !configured {
+		t.Errorf("the agent fell back: %v; it has the rules of its session: %v", fell, configured)
+	}
+}
+
+// The clock says that the patience was over long ago, and the provider recovers a moment
+// after the engine has started.
+func TestAnEngineThatStartsLateTriesForHalfAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &outageModel{back: time.Now().Add(24*time.Hour + 10*time.Second), err: down}
+		f, start := withOutage(t, event.OutageRules{}, map[string]model.Model{"first": m})
+		start("a")
+		start("b")
+		synctest.Wait()
+		f.Host.Close()
+		time.Sleep(24 * time.Hour)
+		f.Start()
+		time.Sleep(2 * time.Minute)
+		for _, id := range []event.SessionID{"a", "b"} {
+			if events := f.Verify(id); events[len(events)-1].Type != event.SessionIdle || lastAnswer(t, events) != "ok" {
+				t.Errorf("%s: the turn ended with %v", id, kindsOf(events))
+			}
 		}
 		f.Host.Close()
 	})

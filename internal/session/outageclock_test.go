@@ -1,0 +1,51 @@
+package session
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+func TestAClockThatIsSetWhileATurnIsParked(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, c := range map[string]struct{ wait, left, since, further, spent time.Duration }{
+		"right":               {30 * time.Second, time.Hour, 10 * time.Second, 20 * time.Second, 10 * time.Second},
+		"a day back":          {30 * time.Second, time.Hour, 10*time.Second - day, 30 * time.Second, 0},
+		"a day ahead":         {30 * time.Second, time.Hour, 10*time.Second + day, 0, time.Hour - heldTime},
+		"long, a day back":    {3 * time.Hour, 3 * time.Hour, -day, 3 * time.Hour, 0},
+		"long, a day ahead":   {3 * time.Hour, 3 * time.Hour, day, 0, 3*time.Hour - heldTime},
+		"short, a day ahead":  {time.Second, 5 * time.Second, day, 0, 0},
+		"patience of nothing": {0, 0, day, 0, 0},
+	} {
+		if further, spent := stillToWait(c.wait, c.left, c.since); further != c.further || spent != c.spent {
+			t.Errorf("%s: the turn waits %s and has spent %s, want %s and %s", name, further, spent, c.further, c.spent)
+		}
+	}
+}
+
+func TestPeopleAreToldTheTimesOfTheirClock(t *testing.T) {
+	defer func(before *time.Location) { time.Local = before }(time.Local)
+	time.Local = time.FixedZone("TEST", 2*60*60)
+	at := time.Date(2030, 5, 6, 20, 0, 0, 0, time.UTC)
+	parked := func(wait, left time.Duration) turn.Parked {
+		return turn.Parked{TurnParkedData: event.TurnParkedData{Message: "It is down.", WaitMs: wait.Milliseconds(), LeftMs: left.Milliseconds()}, At: at}
+	}
+	for _, c := range []struct {
+		parked turn.Parked
+		now    time.Time
+		want   string
+	}{
+		{parked(10*time.Second, time.Hour), at, "It is down. Trying again in 10s, at 22:00:10 TEST; giving up at 23:00:00 TEST."},
+		{parked(10*time.Second, time.Hour), at.Add(4 * time.Second), "It is down. Trying again in 6s, at 22:00:10 TEST; giving up at 23:00:00 TEST."},
+		{parked(10*time.Second, 3*time.Hour), at, "giving up at 2030-05-07 01:00:00 TEST."},
+		{parked(10*time.Second, time.Hour), at.Add(-24 * time.Hour), "Trying again in 10s, at 22:00:10 TEST; giving up at 23:00:00 TEST."},
+		{parked(100*time.Millisecond, time.Hour), at, "Trying again in 100ms; giving up at"},
+	} {
+		if got := describeParked(c.parked, c.now); !strings.Contains(got, c.want) {
+			t.Errorf("at %s people are told %q, want %q", c.now, got, c.want)
+		}
+	}
+}
