@@ -3,6 +3,7 @@ package eventlog
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -17,7 +18,8 @@ import (
 // What the log of a deleted session said stays in the sums, without the name of the
 // session: the money is spent. The events that a fork shares count once, with the parent.
 type Ledger interface {
-	// Costs returns the sums that a query asks for, ordered by their keys.
+	// Costs returns the sums that a query asks for, ordered by their keys. The error is
+	// ErrUncounted if the sums were damaged and have to be counted again.
 	Costs(ctx context.Context, q CostQuery) ([]Cost, error)
 	// Uncounted returns the sessions whose events are not in the sums, because an older
 	// version wrote them or because the sums were damaged.
@@ -27,6 +29,10 @@ type Ledger interface {
 	// another end by now, nothing changes.
 	Recount(ctx context.Context, id event.SessionID, at End, own []event.Event) error
 }
+
+// ErrUncounted means that the sums of costs were damaged and are empty now. Uncounted returns
+// the sessions that have to be counted again.
+var ErrUncounted = errors.New("the sums of costs were damaged: the sessions have to be counted again")
 
 // A CostKey says which requests a sum is about. In a sum, a field that the query does not
 // group by is empty.

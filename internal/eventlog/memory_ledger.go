@@ -2,7 +2,6 @@ package eventlog
 
 import (
 	"context"
-	"slices"
 
 	"github.com/abide-run/abide/internal/event"
 )
@@ -17,15 +16,17 @@ func (m *Memory) addCosts(id event.SessionID, more []Cost) {
 	}
 }
 
-// keepCosts keeps the costs of a session that is deleted, without its name.
+// keepCosts keeps the costs of a session that is deleted, without its name, and without the
+// names of deleted sessions that they are counted with.
 func (m *Memory) keepCosts(id event.SessionID) {
-	gone := slices.Clone(m.costs[id])
-	for i := range gone {
-		if gone[i].Session == id {
+	gone := append(m.costs[""], m.costs[id]...)
+	for i, c := range gone {
+		if b := m.sessions[c.Session]; b == nil || b.deleted {
 			gone[i].Session = ""
 		}
 	}
 	delete(m.costs, id)
+	delete(m.costs, "")
 	m.addCosts("", gone)
 }
 

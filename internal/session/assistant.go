@@ -268,15 +268,15 @@ func (d *deltas) on(piece model.Delta) {
 }
 
 // finishAsking records the outcome of a request. The outcome of a request that was
-// stopped is dropped.
+// stopped is dropped, but not what it has cost.
 func (s *Session) finishAsking(r *request, reply *model.Reply, from Endpoint, took time.Duration, err error) {
 	s.post(func(tx *txn) error {
 		if tx.s.asking.now != r {
-			return nil
+			return tx.recordDropped(from, reply)
 		}
 		tx.s.asking.now = nil
 		if tx.State.Turn == nil || tx.State.Turn.Phase != turn.Asking || tx.s.host.ctx.Err() != nil {
-			return nil
+			return tx.recordDropped(from, reply)
 		}
 		if err != nil {
 			if again, err := tx.compactAfterRefusal(r, err); again || err != nil {

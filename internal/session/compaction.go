@@ -222,11 +222,11 @@ func (s *Session) summarise(ctx context.Context, c *compaction, headers map[stri
 			}
 			reply, err = s.askSummary(ctx, c.purpose, to, q, time.Duration(c.config.Compaction.TimeoutMs)*time.Millisecond)
 		}
+		s.recordAsked(c, to, reply)
 		if ctx.Err() != nil {
 			c.job.Abort(context.Cause(ctx))
 			return
 		}
-		s.recordAsked(c, to, reply)
 		c.job.Take(reply, err)
 		err = nil
 	}

@@ -92,6 +92,15 @@ func (s *Session) recordFailed(purpose string, to Endpoint, err error) {
 	}
 }
 
+// recordDropped records what an answer has cost that nobody waits for any more. It is nil if
+// there was none.
+func (tx *txn) recordDropped(from Endpoint, reply *model.Reply) error {
+	if reply == nil {
+		return nil
+	}
+	return tx.recordRequests(answered(event.PurposeTurn, from, reply))
+}
+
 // recordAsked takes in that a request for a summary was answered. It is recorded with what
 // follows from the answer; what the requests before it have cost is recorded at once.
 func (s *Session) recordAsked(c *compaction, to Endpoint, reply *model.Reply) {
@@ -122,21 +131,34 @@ func (l Ledger) Record(ctx context.Context, id event.SessionID, purpose string, 
 // Costs returns the sums that a query asks for. Sessions of older versions are counted
 // first, once; the number of those that cannot be read is returned, too.
 func (l Ledger) Costs(ctx context.Context, q eventlog.CostQuery) (costs []eventlog.Cost, unread int, err error) {
+	for range 2 { // once more if the sums turn out to be damaged
+		if unread, err = l.countAll(ctx); err != nil {
+			return nil, 0, err
+		}
+		if costs, err = l.host.store.Costs(ctx, q); !errors.Is(err, eventlog.ErrUncounted) {
+			break
+		}
+	}
+	return costs, unread, err
+}
+
+// countAll counts the sessions that are not in the sums, and returns the number of those
+// that cannot be read.
+func (l Ledger) countAll(ctx context.Context) (unread int, err error) {
 	left, err := l.host.store.Uncounted(ctx)
 	if err != nil {
-		return nil, 0, err
+		return 0, err
 	}
 	for _, id := range left {
 		switch err := l.recount(ctx, id); {
 		case ctx.Err() != nil:
-			return nil, 0, context.Cause(ctx)
+			return 0, context.Cause(ctx)
 		case errors.Is(err, eventlog.ErrNotFound): // it was deleted meanwhile
 		case err != nil:
 			unread++
 		}
 	}
-	costs, err = l.host.store.Costs(ctx, q)
-	return costs, unread, err
+	return unread, nil
 }
 
 // recount counts a session by its log.

@@ -1,12 +1,15 @@
 package session_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/offline"
+	"github.com/abide-run/abide/internal/session"
 )
 
 // byPurpose returns the sums of the ledger.
@@ -56,4 +59,51 @@ func TestRequestsForSummariesAreInTheLedger(t *testing.T) {
 			t.Errorf("the turns are in the ledger as %+v", c)
 		}
 	})
+}
+
+// What agents cost is counted with the session that a person has started, and is not counted
+// a second time with the agents' own sessions.
+func TestAgentsAreCountedWithTheSessionThatStartedThem(t *testing.T) {
+	b := withAgents(t, offline.Model{})
+	v := b.Create("s", &session.Client{})
+	b.Send("s", delegate("general-purpose", "Reply with exactly: CHILD"))
+	v.Await(t, 0, event.SessionIdle)
+	var want eventlog.Cost
+	sessions := []event.SessionID{"s", child(t, b.Verify("s"))}
+	for _, id := range sessions {
+		for _, e := range b.Verify(id) {
+			if d, err := event.As[event.AssistantUsageData](e); e.Type == event.AssistantUsage && err == nil {
+				want.Requests, want.Input, want.Output = want.Requests+1, want.Input+d.InputTokens, want.Output+d.OutputTokens
+			}
+		}
+	}
+	check := func(q eventlog.CostQuery, list ...eventlog.CostKey) (sum eventlog.Cost) {
+		t.Helper()
+		costs, unread, err := b.Host.Ledger.Costs(t.Context(), q)
+		var keys []eventlog.CostKey
+		for _, c := range costs {
+			keys = append(keys, c.CostKey)
+			sum.Requests, sum.Input, sum.Output = sum.Requests+c.Requests, sum.Input+c.Input, sum.Output+c.Output
+		}
+		if err != nil || unread > 0 || !slices.Equal(keys, list) {
+			t.Errorf("%+v gives the sums %+v, %d not read, %v", q, costs, unread, err)
+		}
+		return sum
+	}
+	all := []eventlog.CostKey{{Session: "s", Purpose: event.PurposeAgent}, {Session: "s", Purpose: event.PurposeTurn}}
+	if got := check(eventlog.CostQuery{BySession: true, ByPurpose: true}, all...); got != want || want.Requests < 3 {
+		t.Errorf("the sums are %+v, the logs say %+v", got, want)
+	}
+	for _, id := range sessions[1:] {
+		check(eventlog.CostQuery{Session: id})
+	}
+	if err := b.Host.Delete(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	if got := check(eventlog.CostQuery{}, eventlog.CostKey{}); got != want {
+		t.Errorf("after the deletion the sums are %+v, want %+v", got, want)
+	}
+	if got := check(eventlog.CostQuery{BySession: true}, eventlog.CostKey{}); got != want {
+		t.Errorf("after the deletion the sums by session are %+v, want %+v", got, want)
+	}
 }

@@ -118,6 +118,32 @@ func ledgerDeleted(t *testing.T, f *fixture) {
 	}
 }
 
+func ledgerDeletedAgent(t *testing.T, f *fixture) {
+	agent := usage
+	agent.AgentOf = "s"
+	one := eventlog.Cost{Requests: 1, Input: 10, Output: 5, CacheRead: 3, CacheWrite: 2, CacheWrite1h: 1, Reasoning: 4, NanoUSD: 1e9}
+	two := eventlog.SumCosts([]eventlog.Cost{one, one}, eventlog.CostQuery{})[0]
+	gone, sum := []eventlog.Cost{}, eventlog.Cost{}
+	for _, order := range [][]event.SessionID{{"agent", "s"}, {"s", "agent"}} {
+		f.recorded("s", eventlog.End{}, usage)
+		f.recorded("agent", eventlog.End{}, agent)
+		kept := two
+		kept.Session = "s"
+		f.costs(eventlog.CostQuery{BySession: true}, append(gone, kept)...)
+		for _, id := range order {
+			if err := f.Delete(f.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			if id == "agent" && order[0] == id {
+				f.costs(eventlog.CostQuery{BySession: true}, append(gone, kept)...) // it still belongs to the session
+			}
+		}
+		sum = eventlog.SumCosts([]eventlog.Cost{sum, two}, eventlog.CostQuery{})[0]
+		gone = []eventlog.Cost{sum}
+		f.costs(eventlog.CostQuery{BySession: true}, gone...)
+	}
+}
+
 func ledgerRecounted(t *testing.T, f *fixture) {
 	events, end := f.recorded("s", eventlog.End{}, usage, summary)
 	before, err := f.Costs(f.Context(), eventlog.CostQuery{BySession: true, ByModel: true})

@@ -69,6 +69,7 @@ func Run(t *testing.T, open func(t *testing.T) eventlog.Store) {
 		{"TheLedgerSumsUpWhatTheEventsSay", ledger},
 		{"AnAppendThatIsRefusedCostsNothing", ledgerRefused},
 		{"TheCostsOfADeletedSessionStay", ledgerDeleted},
+		{"TheCostsOfADeletedAgentStayWithItsSession", ledgerDeletedAgent},
 		{"CountingAgainGivesTheSameSums", ledgerRecounted},
 		{"AClosedStoreSaysSo", closed},
 		{"AnAppendWhileTheStoreIsClosedIsStoredOrRefused", closeBusy},

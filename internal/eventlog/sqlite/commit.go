@@ -47,6 +47,8 @@ type writing struct {
 	begin, commit, fence         *sql.Stmt
 	find, create, extend, insert *sql.Stmt
 	cost                         *sql.Stmt
+
+	renewedCosts bool // true if the sums of costs were made anew
 }
 
 // close closes the statements first, because a connection with open statements is not
@@ -224,6 +226,9 @@ func (s *Store) commitGroup(group []*op) {
 		}
 		return
 	case brokenOrder(err) && s.write.renewOrder() == nil:
+		s.commitGroup(group)
+		return
+	case is[brokenCosts](err) && s.write.renewCosts() == nil:
 		s.commitGroup(group)
 		return
 	default:

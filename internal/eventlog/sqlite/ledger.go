@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -65,21 +66,81 @@ func withCosts(a *addition, change func() error) error {
 	return err
 }
 
-// keepCosts keeps the costs of a session that is deleted, without its name.
+// keepCosts keeps the costs of a session that is deleted, without its name. What its agents
+// have cost that were deleted before is kept without its name, too.
 func (w *writing) keepCosts(session int64) error {
 	const columns = "day, model, purpose, requests, failed, unpriced, unreported, input, output, cacheread, cachewrite, cachewrite1h, reasoning, nanousd"
 	const named = "(SELECT name FROM sessions WHERE id = ?1)"
+	const which = " FROM costs WHERE (session = " + named + " OR session = '' AND root = " + named + ")"
 	for _, text := range []string{
-		"INSERT INTO costs (session, root, " + columns + ") SELECT '', CASE WHEN root = session THEN '' ELSE root END, " + columns +
-			" FROM costs WHERE session = " + named + onSameCost,
-		"DELETE FROM costs WHERE session = " + named,
+		"INSERT INTO costs (session, root, " + columns + ") SELECT '', CASE WHEN EXISTS (SELECT 1 FROM sessions WHERE name = root AND NOT deleted) THEN root ELSE '' END, " +
+			columns + which + onSameCost,
+		"DELETE" + which,
 		"DELETE FROM uncounted WHERE session = ?1",
 	} {
-		if err := w.exec(text, session); err != nil && !corrupt(err) {
+		err := w.exec(text, session)
+		if corrupt(err) && !w.renewedCosts {
+			return brokenCosts{err}
+		}
+		if err != nil && !corrupt(err) {
 			return err
 		}
 	}
 	return nil
+}
+
+// renewCosts makes the sums anew, once. All sessions have to be counted again; what deleted
+// sessions have cost is kept as far as it can be read. SQLite could not remove tables with
+// damaged pages, so their entries in the schema are removed instead, as with the order of
+// sessions.
+func (w *writing) renewCosts() error {
+	if w.renewedCosts {
+		return errRenewed
+	}
+	w.renewedCosts = true
+	kept := w.costsOfDeleted() // before the transaction, which could not go on after an error
+	if _, err := w.begin.Exec(); err != nil {
+		return err
+	}
+	err := w.replaceCosts(kept)
+	if err == nil {
+		_, err = w.commit.Exec()
+	}
+	if err != nil {
+		w.rollback()
+		_ = w.exec("PRAGMA writable_schema = RESET") // reads the schema again
+	}
+	return err
+}
+
+// costsOfDeleted returns what deleted sessions have cost, as far as it can be read.
+func (w *writing) costsOfDeleted() []eventlog.Cost {
+	rows, err := w.conn.QueryContext(context.Background(), "SELECT root, day, model, purpose, "+sums+" FROM costs WHERE session = '' GROUP BY root, day, model, purpose")
+	if err != nil {
+		return nil
+	}
+	kept, _ := scanCosts(rows) // the rest is lost
+	return kept
+}
+
+func (w *writing) replaceCosts(kept []eventlog.Cost) error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	var create string
+	row := w.conn.QueryRowContext(context.Background(), "SELECT group_concat(sql, ';') FROM (SELECT sql FROM sqlite_schema WHERE tbl_name = 'costs' AND sql IS NOT NULL ORDER BY type DESC)")
+	if err := row.Scan(&create); err != nil {
+		return err
+	}
+	for _, text := range []string{
+		"PRAGMA writable_schema = ON", "DELETE FROM sqlite_schema WHERE tbl_name = 'costs'", "PRAGMA writable_schema = RESET", create,
+		"INSERT OR IGNORE INTO uncounted SELECT id FROM sessions INDEXED BY names",
+	} {
+		if err := w.exec(text); err != nil {
+			return err
+		}
+	}
+	return w.addCosts("", kept)
 }
 
 // Costs implements eventlog.Ledger.
@@ -88,21 +149,53 @@ func (s *Store) Costs(ctx context.Context, q eventlog.CostQuery) ([]eventlog.Cos
 		return nil, err
 	}
 	rows, err := s.reading.QueryContext(ctx, selectCosts(q), string(q.Session), q.Since)
+	var list []eventlog.Cost
+	if err == nil {
+		list, err = scanCosts(rows)
+	}
+	if corrupt(err) && s.renewCosts(ctx, err) == nil {
+		return nil, eventlog.ErrUncounted
+	}
 	if err != nil {
 		return nil, s.readError("", 0, err)
 	}
+	return list, nil
+}
+
+// renewCosts makes the sums anew, because reading them failed. It fails if that was done
+// before: they are not to blame then.
+func (s *Store) renewCosts(ctx context.Context, broken error) error {
+	begun := false
+	return s.do(ctx, &op{
+		apply: func(w *writing) error {
+			if w.renewedCosts && begun {
+				return nil
+			}
+			begun = true
+			return brokenCosts{broken}
+		},
+		committed: func() {},
+	})
+}
+
+// scanCosts returns the sums that can be read.
+func scanCosts(rows *sql.Rows) ([]eventlog.Cost, error) {
 	defer rows.Close()
 	list := []eventlog.Cost{}
 	for rows.Next() {
 		var c eventlog.Cost
 		if err := rows.Scan(&c.Session, &c.Day, &c.Model, &c.Purpose, &c.Requests, &c.Failed, &c.Unpriced, &c.Unreported,
 			&c.Input, &c.Output, &c.CacheRead, &c.CacheWrite, &c.CacheWrite1h, &c.Reasoning, &c.NanoUSD); err != nil {
-			return nil, s.readError("", 0, err)
+			return list, err
 		}
 		list = append(list, c)
 	}
-	return list, s.readError("", 0, rows.Err())
+	return list, rows.Err()
 }
+
+// sums are the columns of a sum, without its key.
+const sums = `sum(requests), sum(failed), sum(unpriced), sum(unreported), sum(input), sum(output),
+	sum(cacheread), sum(cachewrite), sum(cachewrite1h), sum(reasoning), sum(nanousd)`
 
 // selectCosts returns the query for the sums. A column that it does not group by is empty.
 func selectCosts(q eventlog.CostQuery) string {
@@ -119,9 +212,7 @@ func selectCosts(q eventlog.CostQuery) string {
 	if q.Session != "" {
 		which = "WHERE root = ?1 AND day >= ?2" // so that the index is used
 	}
-	return "SELECT " + strings.Join(keys, ", ") + `, sum(requests), sum(failed), sum(unpriced), sum(unreported), sum(input), sum(output),
-		sum(cacheread), sum(cachewrite), sum(cachewrite1h), sum(reasoning), sum(nanousd) FROM costs ` + which +
-		" GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
+	return "SELECT " + strings.Join(keys, ", ") + ", " + sums + " FROM costs " + which + " GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
 }
 
 // Uncounted implements eventlog.Ledger.
@@ -142,7 +233,9 @@ func (s *Store) Recount(ctx context.Context, id event.SessionID, at eventlog.End
 			if err != nil || h.end != at {
 				return err
 			}
-			if err := w.exec("DELETE FROM costs WHERE session = ?", string(id)); err != nil {
+			if err := w.exec("DELETE FROM costs WHERE session = ?", string(id)); corrupt(err) {
+				return brokenCosts{err}
+			} else if err != nil {
 				return err
 			}
 			if err := w.addCosts(id, costs); err != nil {
