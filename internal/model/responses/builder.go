@@ -226,6 +226,10 @@ func (b *builder) Whole(data []byte) error {
 }
 
 func (b *builder) finish(r *response) error {
+	b.Model, b.ID = cmp.Or(r.Model, b.Model), cmp.Or(r.ID, b.ID)
+	if r.Usage != nil { // a response that failed may be billed, too
+		b.Usage = r.Usage.model()
+	}
 	switch {
 	case r.Error != nil:
 		return r.Error
@@ -236,10 +240,6 @@ func (b *builder) finish(r *response) error {
 		if err := b.complete(i, raw); err != nil {
 			return err
 		}
-	}
-	b.Model, b.ID = cmp.Or(r.Model, b.Model), cmp.Or(r.ID, b.ID)
-	if r.Usage != nil {
-		b.Usage = r.Usage.model()
 	}
 	b.Finish = b.finishOf(r)
 	return nil
