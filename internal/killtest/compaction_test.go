@@ -287,16 +287,26 @@ func (k *taskModel) refuse(known []string) bool {
 // source makes a taskModel at the other end of a wire.
 func (s compactionCase) source(t *testing.T, w *wire) (*modelSource, *taskModel) {
 	k := &taskModel{compactionCase: s, turnContinued: make(chan struct{})}
-	is := w.to(t, k, func(int) remotetest.Fault { return nil })
+	return k.at(t, w, k), k
+}
+
+// at puts the model, or one around it, at the other end of a wire.
+func (k *taskModel) at(t *testing.T, w *wire, m model.Model) *modelSource {
+	is := w.to(t, m, func(int) remotetest.Fault { return nil })
 	is.provider.MaxOutputTokens = smallWindow.Output
 	strict := is.faults
 	is.faults = func() []string { return append(strict(), k.faults()...) }
-	return is, k
+	return is
 }
 
 // run prepares a run of the case.
 func (s compactionCase) run(t *testing.T, w *wire) (*run, *modelSource) {
 	is, k := s.source(t, w)
+	return s.runWith(t, is, k), is
+}
+
+// runWith prepares a run of the case with a model.
+func (s compactionCase) runWith(t *testing.T, is *modelSource, k *taskModel) *run {
 	open := is.open("s")
 	open.AvailableTools = []string{"pure", "keyed", "once"}
 	open.Tools = nil
@@ -318,7 +328,7 @@ func (s compactionCase) run(t *testing.T, w *wire) (*run, *modelSource) {
 		return c.awaitCompaction(ctx)
 	}
 	k.recorder = r.recorder
-	return r, is
+	return r
 }
 
 // judge reports every promise that was broken.
