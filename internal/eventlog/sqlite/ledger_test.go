@@ -177,3 +177,15 @@ func TestABrokenPageOfTheSumsIsNoticedByReading(t *testing.T) {
 	}
 	checkInput(t, s, map[event.SessionID]int64{"a": 3})
 }
+
+// The sums are in the transaction of the append: a kill between two would lose or double them.
+func TestAnAppendAndItsSumsAreOneTransaction(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+	before := s.commits.Load()
+	end := ask(t, s, "a", eventlog.End{}, 1, 2)
+	ask(t, s, "a", end, 4)
+	if n := s.commits.Load() - before; n != 2 {
+		t.Errorf("two appends made %d transactions", n)
+	}
+	checkInput(t, s, map[event.SessionID]int64{"a": 7})
+}
