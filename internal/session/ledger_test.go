@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/session/sessiontest"
 )
 
 // byPurpose returns the sums of the ledger.
@@ -105,5 +107,35 @@ func TestAgentsAreCountedWithTheSessionThatStartedThem(t *testing.T) {
 	}
 	if got := check(eventlog.CostQuery{BySession: true}, eventlog.CostKey{}); got != want {
 		t.Errorf("after the deletion the sums by session are %+v, want %+v", got, want)
+	}
+}
+
+// A lateModel answers when it is let, also if nobody waits for the answer any more.
+type lateModel struct{ asked, free chan struct{} }
+
+func (m *lateModel) Ask(context.Context, *model.Request, func(model.Delta)) (*model.Reply, error) {
+	close(m.asked)
+	<-m.free
+	return &model.Reply{Text: "too late", Finish: model.FinishStop, Usage: model.Usage{Input: 30, Output: 3}}, nil
+}
+
+// An answer that arrives after its turn was stopped is dropped, and billed all the same.
+func TestAnAnswerThatIsDroppedIsInTheLedger(t *testing.T) {
+	m := &lateModel{make(chan struct{}), make(chan struct{})}
+	b := sessiontest.New(t, m)
+	b.Create("s", &session.Client{})
+	b.Send("s", event.InputAcceptedData{Prompt: "hi"})
+	<-m.asked
+	done := make(chan error, 1)
+	go func() { done <- b.Host.Abort(t.Context(), "s", "test") }()
+	b.AwaitStored("s", eventlog.End{}, event.Abort)
+	close(m.free)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	b.AwaitStored("s", eventlog.End{}, event.LedgerRequest)
+	costs, _, err := b.Host.Ledger.Costs(t.Context(), eventlog.CostQuery{ByPurpose: true})
+	if err != nil || len(costs) != 1 || costs[0].Purpose != event.PurposeTurn || costs[0].Requests != 1 || costs[0].Input != 30 || costs[0].Output != 3 {
+		t.Errorf("the ledger says %+v, %v", costs, err)
 	}
 }
