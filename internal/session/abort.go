@@ -117,7 +117,7 @@ func (h *Host) stopWorking(ctx context.Context, id event.SessionID, d event.Abor
 // stopAll stops the turn, and a compaction of the session: without a turn, too, it makes
 // requests.
 func (tx *txn) stopAll(d event.AbortData, stopped *Stopped) error {
-	compaction := tx.s.compacting.now
+	compaction, open, broken := tx.s.compacting.now, tx.State.Context.Compaction, len(tx.State.Context.Broken)
 	stopped.requests = append(stopped.requests, tx.s.handoffs.requests()...)
 	abort := func(tx *txn, d event.AbortData) error {
 		return errors.Join(tx.s.compacting.abort(tx, d), tx.s.handoffs.abort(tx, d))
@@ -132,8 +132,9 @@ func (tx *txn) stopAll(d event.AbortData, stopped *Stopped) error {
 	if err := abort(tx, d); err != nil {
 		return err
 	}
+	now := tx.State.Context
+	stopped.Compaction = open != nil && now.Compaction == nil || len(now.Broken) < broken
 	if compaction != nil && tx.s.compacting.now != compaction {
-		stopped.Compaction = true
 		stopped.requests = append(stopped.requests, compaction.over)
 	}
 	return nil

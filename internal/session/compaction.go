@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
@@ -64,7 +65,7 @@ func (a *compacting) abort(tx *txn, d event.AbortData) error {
 	if d.Stops() {
 		concerned = anyCompaction
 	}
-	_, err := tx.cancelCompaction(event.CauseAborted, errAborted, concerned)
+	_, err := tx.stopCompaction(errAborted, concerned)
 	return err
 }
 
@@ -384,11 +385,43 @@ func (tx *txn) cancelCompaction(cause string, err error, filter func(*turn.Compa
 	return true, tx.endCompaction(c, cause, err)
 }
 
+// stopCompaction stops the compaction under way if the filter accepts it, and those that
+// ended with an earlier engine: a client that asks for one of them again finds that it was
+// stopped. It reports whether there was one.
+func (tx *txn) stopCompaction(why error, filter func(*turn.Compaction) bool) (bool, error) {
+	stopped, err := tx.cancelCompaction(event.CauseAborted, why, filter)
+	if open := tx.State.Context.Compaction; err == nil && open != nil && !tx.s.compacting.busy() && filter(open) {
+		stopped, err = true, tx.endOrphan(event.CauseAborted, why)
+	}
+	if err != nil || tx.State.Context.Compaction != nil { // no other one can be recorded while one goes on
+		return stopped, err
+	}
+	for _, broken := range slices.Clone(tx.State.Context.Broken) {
+		if !filter(&turn.Compaction{CompactionStartData: broken}) {
+			continue
+		}
+		stopped = true
+		broken.CompactionID, broken.BaseEpochID = event.NewID(), tx.State.EpochID()
+		if err := tx.record(broken); err != nil {
+			return stopped, err
+		}
+		if err := tx.endOrphan(event.CauseAborted, why); err != nil {
+			return stopped, err
+		}
+	}
+	return stopped, nil
+}
+
+// endOrphan records the end of a compaction that is open in the log and not under way in
+// this process.
+func (tx *txn) endOrphan(cause string, err error) error {
+	return tx.endCompaction(&compaction{start: tx.State.Context.Compaction.CompactionStartData, began: tx.now}, cause, err)
+}
+
 // endInterruptedCompaction records that a compaction was under way when the last
 // runtime ended. The context is unchanged.
 func (tx *txn) endInterruptedCompaction() error {
-	c := &compaction{start: tx.State.Context.Compaction.CompactionStartData, began: tx.now}
-	return tx.endCompaction(c, event.CauseInterrupted, errEnded)
+	return tx.endOrphan(event.CauseInterrupted, errEnded)
 }
 
 // compactAfterRefusal begins a compaction because a provider refused a request as too

@@ -741,6 +741,57 @@ func TestARepeatedRequestCompactsNothingThatWasStopped(t *testing.T) {
 	}
 }
 
+// TestAStopAfterACrashHoldsForTheRepeatedCompaction: the engine is killed while it compacts for
+// a client, and somebody stops the session before the client's request comes again. The next
+// engine has ended the compaction before the stop, or not yet.
+func TestAStopAfterACrashHoldsForTheRepeatedCompaction(t *testing.T) {
+	for _, loaded := range []bool{false, true} {
+		for name, stop := range map[string]func(s *compactedSession) (bool, error){
+			"abort": func(s *compactedSession) (bool, error) {
+				stopped, err := s.Host.Stop(t.Context(), "s", event.AbortFor("enough"))
+				return stopped.Compaction, err
+			},
+			"cancel": func(s *compactedSession) (bool, error) {
+				return s.Host.Context.CancelCompaction(t.Context(), "s", true)
+			},
+		} {
+			t.Run(fmt.Sprintf("%s, loaded %v", name, loaded), func(t *testing.T) {
+				asked := make(chan struct{})
+				m := &scriptedModel{lines: []scriptedReply{{text: "hi"}}, summaries: []scriptedReply{{wait: make(chan struct{}), asked: asked}, {text: "They said hi."}}}
+				s := squeeze(t, m, event.SessionConfiguredData{})
+				s.say("first")
+				at := s.end()
+				how := session.Squeeze{Key: "k"}
+				go func() { _, _ = s.Host.Context.Compact(context.Background(), "s", how) }() // the reply is lost
+				<-asked
+				s.Restart()
+				if loaded {
+					s.Resume("s", session.Resume{}, &session.Client{})
+					if done := s.compactions(at); len(done) != 1 || done[0].Cause != event.CauseInterrupted {
+						t.Fatalf("compactions = %+v", done)
+					}
+				}
+				if stopped, err := stop(s); err != nil || !stopped {
+					t.Errorf("stopped %v, %v", stopped, err)
+				}
+				if stopped, err := stop(s); err != nil || stopped {
+					t.Errorf("stopped again: %v, %v", stopped, err)
+				}
+				s.Restart()
+				if d, err := s.Host.Context.Compact(t.Context(), "s", how); err != nil || d.Outcome != event.OutcomeFailed || d.Cause != event.CauseAborted {
+					t.Errorf("the repeated request ended with %+v, %v", d, err)
+				}
+				if _, n := m.counts(); n != 1 {
+					t.Errorf("%d summaries were asked for, want 1", n)
+				}
+				if d, err := s.Host.Context.Compact(t.Context(), "s", session.Squeeze{Key: "other"}); err != nil || d.Outcome != event.OutcomeDone {
+					t.Errorf("another request ended with %+v, %v", d, err)
+				}
+			})
+		}
+	}
+}
+
 func TestACompactionByHand(t *testing.T) {
 	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}, summaries: []scriptedReply{{text: "They said hi."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})

@@ -62,7 +62,8 @@ func (cx Context) Compact(ctx context.Context, id event.SessionID, how Squeeze) 
 }
 
 // compactedFor returns how the compaction ended that the request with a key has begun; nil if
-// there is none, or if it ended with the engine, so that it is due again.
+// there is none, or if it ended with the engine, so that it is due again. A stop after that end
+// has recorded another compaction for the request, which was stopped.
 func (h *Host) compactedFor(ctx context.Context, tx *txn, key string) (*event.CompactionCompleteData, error) {
 	if tx.State.Sent(key) == "" {
 		return nil, nil
@@ -106,7 +107,7 @@ func (cx Context) CancelCompaction(ctx context.Context, id event.SessionID, manu
 		if err = tx.exists(); err != nil {
 			return err
 		}
-		cancelled, err = tx.cancelCompaction(event.CauseAborted, errors.New("it was cancelled"), func(c *turn.Compaction) bool {
+		cancelled, err = tx.stopCompaction(errors.New("it was cancelled"), func(c *turn.Compaction) bool {
 			return !c.Waited() && manual == (c.Trigger == event.TriggerManual)
 		})
 		return err

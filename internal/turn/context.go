@@ -10,9 +10,10 @@ import (
 
 // Context is what the log says of how full the model's window is, and of compactions.
 type Context struct {
-	Compaction *Compaction // the compaction that is open; nil if there is none
-	Epochs     int         // number of epochs that were opened, hidden ones included
-	Gate       window.Gate // keeps compactions from following each other too closely
+	Compaction *Compaction                 // the compaction that is open; nil if there is none
+	Broken     []event.CompactionStartData // compactions that ended with the engine and that their clients may ask for again, the oldest first
+	Epochs     int                         // number of epochs that were opened, hidden ones included
+	Gate       window.Gate                 // keeps compactions from following each other too closely
 	Measured   Measured
 	Switched   bool // the model was changed, and the new one has not answered yet
 
@@ -96,6 +97,7 @@ func (c *Context) fold(e event.Event, body event.Payload) error {
 // startCompaction takes in that a compaction is begun.
 func (c *Context) startCompaction(d event.CompactionStartData) {
 	c.Compaction = &Compaction{CompactionStartData: d}
+	c.Broken = slices.DeleteFunc(slices.Clone(c.Broken), func(b event.CompactionStartData) bool { return b.Key == d.Key })
 	if d.Trigger == event.TriggerManual {
 		c.Gate.Reset()
 	}
@@ -108,6 +110,10 @@ func (c *Context) startCompaction(d event.CompactionStartData) {
 func (c *Context) endCompaction(d event.CompactionCompleteData, at time.Time) {
 	open := c.Compaction
 	c.Compaction = nil
+	if open != nil && open.Key != "" && d.Cause == event.CauseInterrupted {
+		c.Broken = append(c.Broken, open.CompactionStartData)
+		c.Broken = c.Broken[max(0, len(c.Broken)-maxRecent):]
+	}
 	switch {
 	case d.Cause == event.CauseInterrupted, d.Cause == event.CauseStale:
 		if open != nil && open.Waited() {

@@ -25,6 +25,8 @@ var compactionEvents = []event.Payload{
 	event.ContextEpochData{EpochID: "e2", Number: 2, Kind: event.EpochUndo, Tokens: 400},
 	event.AssistantUsageData{InputTokens: 10, Anchor: &event.Anchor{Counted: 10, Estimated: 12, Messages: 1}},
 	event.SystemMessageData{Role: "system", Content: "[Compacted context summary]", EpochID: "e1"},
+	event.CompactionStartData{CompactionID: "c3", Point: event.PointBackground, Trigger: event.TriggerManual, Key: "k10"},
+	event.CompactionCompleteData{CompactionID: "c3", Outcome: event.OutcomeFailed, Cause: event.CauseInterrupted},
 }
 
 // TestTheNextRequestIsMeasured: Next asks for a verdict where it decides by one, and

@@ -48,7 +48,7 @@ var lifecycle = []row{
 	{"Hooks", [moments]change{dropTurnHooks, dropTurnHooks, clearHooks, abortHooks, dropTurnHooks, clearHooks}},
 	{"Exchanges", [moments]change{keeps, keeps, keeps, keeps, keeps, clearExchanges}},
 	{"Tasks", [moments]change{keeps, keeps, keeps, keeps, keeps, clearTasks}},
-	{"Context", [moments]change{resetCompactions, keeps, restContext, keeps, outdateContext, keeps}},
+	{"Context", [moments]change{resetCompactions, keeps, restContext, keeps, outdateContext, forgetBroken}},
 	{"Skills", [moments]change{keeps, keeps, keeps, keeps, forgetSkills, keeps}},
 	{"Rewind", [moments]change{keeps, keeps, keeps, keeps, addRewind, dropRestores}},
 	{"Keys", [moments]change{keeps, keeps, keeps, keeps, keeps, keeps}},
@@ -158,6 +158,9 @@ func restContext(s *State, _ event.Event, _ event.Payload) {
 }
 
 func outdateContext(s *State, _ event.Event, _ event.Payload) { s.Context.outdate() }
+
+// forgetBroken leaves the requests of the parent's clients to the parent.
+func forgetBroken(s *State, _ event.Event, _ event.Payload) { s.Context.Broken = nil }
 
 // forgetSkills forgets which skills the model was told: they may be in what was
 // taken back.
