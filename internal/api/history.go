@@ -10,6 +10,12 @@ type CompactParams struct {
 	Key                string          `json:"abideKey,omitempty"`
 }
 
+// HandoffParams asks for a summary for whoever takes over.
+type HandoffParams struct {
+	SessionID event.SessionID `json:"sessionId"`
+	Key       string          `json:"abideKey,omitempty"`
+}
+
 // CompactResult is the result of a compaction.
 type CompactResult struct {
 	Success         bool           `json:"success"`

@@ -535,23 +535,99 @@ func checkAgentHeld(t *testing.T, works bool) {
 	}
 }
 
-// A stop of a session at rest ends a summary for whoever takes over, and is answered when
-// its request is over.
+// TestAStopEndsAHandoff: a stop of a session at rest ends a summary for whoever takes over, and
+// is answered when its request is over.
 func TestAStopEndsAHandoff(t *testing.T) {
-	asked := make(chan struct{})
-	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}}, summaries: []scriptedReply{{wait: make(chan struct{}), asked: asked}}}
-	s := squeeze(t, m, event.SessionConfiguredData{})
-	s.say("first")
-	done := make(chan error, 1)
-	go func() {
-		_, err := s.Host.Context.Handoff(t.Context(), "s")
-		done <- err
-	}()
-	<-asked
-	if _, err := s.Host.Stop(t.Context(), "s", holdStop); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err == nil {
-		t.Error("the summary was not stopped")
+	synctest.Test(t, func(t *testing.T) {
+		asked, gone := make(chan struct{}), make(chan struct{})
+		m := &scriptedModel{lines: []scriptedReply{{text: "hi"}}, summaries: []scriptedReply{{wait: make(chan struct{}), asked: asked, gone: gone}}}
+		s := squeeze(t, m, event.SessionConfiguredData{})
+		s.say("first")
+		made, stopped := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := s.Host.Context.Handoff(t.Context(), "s", "")
+			made <- err
+		}()
+		<-asked
+		go func() {
+			_, err := s.Host.Stop(t.Context(), "s", holdStop)
+			stopped <- err
+		}()
+		synctest.Wait()
+		if len(stopped) > 0 {
+			t.Error("the stop is answered while the request is under way")
+		}
+		close(gone)
+		if err := <-stopped; err != nil {
+			t.Fatal(err)
+		}
+		if err := <-made; err == nil {
+			t.Error("the summary was not stopped")
+		}
+		s.Host.Close()
+	})
+}
+
+// TestARepeatedRequestMakesNoHandoffThatWasStopped: the reply to a request for a summary is
+// lost with the engine, and the request comes again. What somebody has stopped stays stopped,
+// whether the stop came before the crash or after it; a summary that was made is returned
+// again.
+func TestARepeatedRequestMakesNoHandoffThatWasStopped(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		before, after bool // stops
+		made          bool // the summary is there before the crash
+		want          string
+		summed        int
+	}{
+		{"stopped before the crash", true, false, false, "", 1},
+		{"stopped after the crash", false, true, false, "", 1},
+		{"not stopped", false, false, false, "They said hi.", 2},
+		{"made", false, false, true, "They said hi.", 1},
+		{"made, and stopped after the crash", false, true, true, "They said hi.", 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			asked := make(chan struct{})
+			m := &scriptedModel{lines: []scriptedReply{{text: "hi"}}, summaries: []scriptedReply{{wait: make(chan struct{}), asked: asked}, {text: "They said hi."}, {text: "Twice."}}}
+			if test.made {
+				m.summaries = m.summaries[1:]
+			}
+			s := squeeze(t, m, event.SessionConfiguredData{})
+			s.say("first")
+			stop := func() {
+				if _, err := s.Host.Stop(t.Context(), "s", event.AbortFor("enough")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_, _ = s.Host.Context.Handoff(context.Background(), "s", "k") // the reply is lost
+			}()
+			if test.made {
+				<-done
+			} else {
+				<-asked
+			}
+			if test.before {
+				stop()
+			}
+			s.Restart()
+			if test.after {
+				stop()
+				s.Restart()
+			}
+			for range 2 {
+				if got, err := s.Host.Context.Handoff(t.Context(), "s", "k"); got != test.want || (err != nil) != (test.want == "") {
+					t.Errorf("the repeated request got %q, %v", got, err)
+				}
+			}
+			if _, n := m.counts(); n != test.summed {
+				t.Errorf("%d summaries were asked for, want %d", n, test.summed)
+			}
+			if got, err := s.Host.Context.Handoff(t.Context(), "s", "other"); err != nil || got == "" {
+				t.Errorf("another request got %q, %v", got, err)
+			}
+		})
 	}
 }

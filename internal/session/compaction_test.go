@@ -41,6 +41,7 @@ type scriptedReply struct {
 	err   error
 	wait  <-chan struct{} // the reply comes when this is closed
 	asked chan struct{}   // closed when the model waits; may be nil
+	gone  <-chan struct{} // a request that is cancelled while the model waits ends when this is closed; may be nil
 	write bool            // the text is handed in with write_summary
 }
 
@@ -56,6 +57,9 @@ func (m *scriptedModel) Ask(ctx context.Context, req *model.Request, _ func(mode
 		select {
 		case <-said.wait:
 		case <-ctx.Done():
+			if said.gone != nil {
+				<-said.gone
+			}
 			return nil, ctx.Err()
 		}
 	}
@@ -1045,18 +1049,18 @@ func TestHooksHaveASayInACompaction(t *testing.T) {
 func TestAHandoffChangesNothingButTheLedger(t *testing.T) {
 	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}}, summaries: []scriptedReply{{text: "They said hi."}}}
 	s := squeeze(t, m, event.SessionConfiguredData{})
-	if text, err := s.Host.Context.Handoff(t.Context(), "s"); text != "" || err != nil {
+	if text, err := s.Host.Context.Handoff(t.Context(), "s", ""); text != "" || err != nil {
 		t.Errorf("of an empty session: %q, %v", text, err)
 	}
 	s.say("first")
 	at := s.end()
-	if text, err := s.Host.Context.Handoff(t.Context(), "s"); text != "They said hi." || err != nil {
+	if text, err := s.Host.Context.Handoff(t.Context(), "s", ""); text != "They said hi." || err != nil {
 		t.Errorf("handoff = %q, %v", text, err)
 	}
 	if s.end() != at+1 || len(s.since(at, event.LedgerRequest)) != 1 || s.byPurpose()[event.PurposeHandoff].Requests != 1 {
 		t.Errorf("%d events were recorded; want one request in the ledger", s.end()-at)
 	}
-	if _, err := s.Host.Context.Handoff(t.Context(), "s"); err == nil {
+	if _, err := s.Host.Context.Handoff(t.Context(), "s", ""); err == nil {
 		t.Error("no error although there was no summary")
 	}
 }

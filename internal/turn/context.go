@@ -10,10 +10,11 @@ import (
 
 // Context is what the log says of how full the model's window is, and of compactions.
 type Context struct {
-	Compaction *Compaction                 // the compaction that is open; nil if there is none
-	Broken     []event.CompactionStartData // compactions that ended with the engine and that their clients may ask for again, the oldest first
-	Epochs     int                         // number of epochs that were opened, hidden ones included
-	Gate       window.Gate                 // keeps compactions from following each other too closely
+	Compaction *Compaction                  // the compaction that is open; nil if there is none
+	Broken     []event.CompactionStartData  // compactions that ended with the engine and that their clients may ask for again, the oldest first
+	Handoffs   []event.HandoffRequestedData // summaries for whoever takes over that have not ended, the oldest first
+	Epochs     int                          // number of epochs that were opened, hidden ones included
+	Gate       window.Gate                  // keeps compactions from following each other too closely
 	Measured   Measured
 	Switched   bool // the model was changed, and the new one has not answered yet
 
@@ -71,6 +72,11 @@ func (c *Context) fold(e event.Event, body event.Payload) error {
 			return err
 		}
 		c.endCompaction(d, head.Time)
+	case event.HandoffRequestedData:
+		c.Handoffs = append(slices.Clip(c.Handoffs), d)
+		c.Handoffs = c.Handoffs[max(0, len(c.Handoffs)-maxRecent):]
+	case event.HandoffCompletedData:
+		c.Handoffs = slices.DeleteFunc(slices.Clone(c.Handoffs), func(h event.HandoffRequestedData) bool { return h.HandoffID == d.HandoffID })
 	case event.ContextEpochData:
 		c.Measured.outdate()
 		c.Epochs = max(c.Epochs, d.Number)

@@ -48,7 +48,7 @@ var lifecycle = []row{
 	{"Hooks", [moments]change{dropTurnHooks, dropTurnHooks, clearHooks, abortHooks, dropTurnHooks, clearHooks}},
 	{"Exchanges", [moments]change{keeps, keeps, keeps, keeps, keeps, clearExchanges}},
 	{"Tasks", [moments]change{keeps, keeps, keeps, keeps, keeps, clearTasks}},
-	{"Context", [moments]change{resetCompactions, keeps, restContext, keeps, outdateContext, forgetBroken}},
+	{"Context", [moments]change{resetCompactions, keeps, restContext, keeps, outdateContext, forgetRequests}},
 	{"Skills", [moments]change{keeps, keeps, keeps, keeps, forgetSkills, keeps}},
 	{"Rewind", [moments]change{keeps, keeps, keeps, keeps, addRewind, dropRestores}},
 	{"Keys", [moments]change{keeps, keeps, keeps, keeps, keeps, keeps}},
@@ -159,8 +159,10 @@ func restContext(s *State, _ event.Event, _ event.Payload) {
 
 func outdateContext(s *State, _ event.Event, _ event.Payload) { s.Context.outdate() }
 
-// forgetBroken leaves the requests of the parent's clients to the parent.
-func forgetBroken(s *State, _ event.Event, _ event.Payload) { s.Context.Broken = nil }
+// forgetRequests leaves the requests of the parent's clients to the parent.
+func forgetRequests(s *State, _ event.Event, _ event.Payload) {
+	s.Context.Broken, s.Context.Handoffs = nil, nil
+}
 
 // forgetSkills forgets which skills the model was told: they may be in what was
 // taken back.

@@ -86,7 +86,7 @@ func fullLogs() [][]event.Payload {
 func TestWhatTheMomentsChange(t *testing.T) {
 	want := strings.Fields(`
 		aborted:Hooks.Open aborted:Life.Aborted aborted:Life.Suspended aborted:Queue.Halted aborted:Queue.Inputs
-		forked:Exchanges.Open forked:Exchanges.done forked:Exchanges.redelivered forked:Hooks.Open
+		forked:Context.Broken forked:Context.Handoffs forked:Exchanges.Open forked:Exchanges.done forked:Exchanges.redelivered forked:Hooks.Open
 		forked:Life.Idle forked:Life.Last forked:Life.Suspended forked:Memory.Aside forked:Memory.Waiting
 		forked:Queue.Halted forked:Queue.Inputs forked:Queue.Paused forked:Rewind.Restore
 		forked:Tasks.Open forked:Tasks.Reports forked:Turn

@@ -53,8 +53,8 @@ func (c *conn) abortCompaction(ctx context.Context, p api.SessionParams) (api.Ab
 	return api.AbortedResult{Aborted: done}, noSession(p.SessionID, err)
 }
 
-func (c *conn) handoff(ctx context.Context, p api.SessionParams) (api.HandoffResult, error) {
-	text, err := c.server.host.Context.Handoff(ctx, p.SessionID)
+func (c *conn) handoff(ctx context.Context, p api.HandoffParams) (api.HandoffResult, error) {
+	text, err := c.server.host.Context.Handoff(ctx, p.SessionID, p.Key)
 	return api.HandoffResult{Summary: text}, noSession(p.SessionID, err)
 }
 
