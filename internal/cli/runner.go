@@ -258,6 +258,7 @@ func place(info api.SessionInfo) string {
 // readStored folds the stored events of the session. Events that arrive both from the log
 // and live are counted once.
 func (r *runner) readStored(ctx context.Context, joined *attachedFeed) error {
+	agents := make(map[event.SessionID]string) // ids of calls
 	for e, err := range r.client.Events(ctx, r.id, 0) {
 		if err != nil {
 			return err
@@ -268,9 +269,45 @@ func (r *runner) readStored(ctx context.Context, joined *attachedFeed) error {
 		if err := r.noteConfigured(e); err != nil {
 			return err
 		}
+		if err := noteAgent(e, agents); err != nil {
+			return err
+		}
 		r.shown = e.Seq
 		if err := r.seen.apply(e); err != nil {
 			return err
+		}
+	}
+	return r.readAgents(ctx, agents)
+}
+
+// noteAgent remembers which call may have started an agent: the key of the call is the id of
+// the agent's session.
+func noteAgent(e event.Event, agents map[event.SessionID]string) error {
+	if e.Type != event.ToolBegun {
+		return nil
+	}
+	return decodeFor(e, func(d event.ToolBegunData) { agents[event.SessionID(d.Key)] = d.ToolCallID })
+}
+
+// readAgents folds the open questions of the agents that the turn waits for. They are in the
+// logs of the agents, and are not sent again.
+func (r *runner) readAgents(ctx context.Context, agents map[event.SessionID]string) error {
+	for id, call := range agents {
+		if !r.seen.calls[call] {
+			continue
+		}
+		open, err := r.client.Questions(ctx, id)
+		if err != nil {
+			continue // the call has started no agent
+		}
+		for _, q := range open {
+			e, err := event.Parse(0, q.Event)
+			if err != nil {
+				return err
+			}
+			if err := r.seen.apply(e.OfAgent(id)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
