@@ -342,3 +342,18 @@ func TestOpeningWritesOnePage(t *testing.T) {
 		t.Errorf("opening wrote %d pages", pages)
 	}
 }
+
+// TestANewStoreBesideAnotherIsMentioned: a typo in the path makes a new store, and the
+// sessions seem to be lost.
+func TestANewStoreBesideAnotherIsMentioned(t *testing.T) {
+	dir := t.TempDir()
+	var lines []string
+	for _, name := range []string{"abide.db", "abdie.db", "abdie.db"} {
+		s, err := Open(t.Context(), filepath.Join(dir, name), Options{Warn: func(line string) { lines = append(lines, line) }})
+		must(t, err)
+		must(t, s.Close())
+	}
+	if len(lines) != 1 || !strings.Contains(lines[0], filepath.Join(dir, "abide.db")+" is there") {
+		t.Errorf("lines = %q, want one that names abide.db", lines)
+	}
+}

@@ -91,6 +91,9 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if other := neighbour(path); isNew && other != "" && opts.Warn != nil {
+		opts.Warn(fmt.Sprintf("store %s did not exist and is made now, but %s is there: if you meant that one, correct store.url", path, other))
+	}
 	opts.Used = !isNew && (opts.Used || hasRemains(path))
 	s := &Store{
 		path:    path,
@@ -132,6 +135,19 @@ func makeFile(path string) (isNew bool, err error) {
 		return false, err
 	}
 	return false, explain(path, syscall.Access(path, readAndWrite))
+}
+
+// neighbour returns the path of what seems to be another store in the folder of a store, or
+// nothing. It opens no file, because that could release locks that SQLite has on it.
+func neighbour(path string) string {
+	entries, _ := os.ReadDir(filepath.Dir(path)) // a folder that cannot be read shows no other store
+	for _, e := range entries {
+		other := filepath.Join(filepath.Dir(path), e.Name())
+		if info, err := e.Info(); err == nil && info.Size() > 0 && filepath.Ext(other) == ".db" && other != path {
+			return other
+		}
+	}
+	return ""
 }
 
 // hasRemains reports whether there is something beside the file that only a store with
