@@ -24,6 +24,7 @@ type request struct {
 	asked   *model.Request
 	view    *model.Request // the request as it was measured
 	said    string         // text of the earlier parts of the answer
+	stream  bool           // true if the answer is wanted in pieces from the provider
 	over    chan struct{}  // closed when nothing is sent any more
 	permit  *permit        // lets a parked turn ask; nil if the turn was not parked
 	waited  time.Duration  // how long the turn was parked before
@@ -51,7 +52,7 @@ func (a *asking) abort(*txn, event.AbortData) error {
 // startAsking makes the model request as soon as the transaction is stored.
 func (s *Session) startAsking(tx *txn, turnID string) {
 	ctx, cancel := context.WithCancelCause(s.host.ctx)
-	r := &request{cancel: cancel, turnID: turnID, said: s.state.Turn.Finish.Said, over: make(chan struct{})}
+	r := &request{cancel: cancel, turnID: turnID, said: s.state.Turn.Finish.Said, stream: streams(s.state.Setup.Config), over: make(chan struct{})}
 	s.asking.now = r
 	tx.takePermit(r)
 	tx.afterCommit = append(tx.afterCommit, func() {
@@ -163,6 +164,14 @@ func isTemporary(err error) bool {
 	return ok && failure.Temporary()
 }
 
+// streams reports whether answers are wanted in pieces from the provider, whoever watches.
+// Sessions of our own program do: a provider that sends nothing until the answer is whole
+// cannot be told from one that is stuck. Other programs get what they have asked for.
+func streams(c event.SessionConfiguredData) bool { return c.Streaming || c.ClientName == ownClient }
+
+// ownClient is the name with which our own program opens sessions.
+const ownClient = "abide"
+
 // rejectsReasoning reports whether a provider refuses reasoning that it gave earlier,
 // for example because a key was changed or the reasoning is too old.
 func rejectsReasoning(err error) bool {
@@ -186,6 +195,9 @@ func (s *Session) retryDelay(ctx context.Context, attempt int, err error) (time.
 func (s *Session) askOnce(ctx context.Context, r *request, to Endpoint, q *model.Request) (*model.Reply, error) {
 	r.message = event.NewID()
 	s.publish(r, event.ModelCallStartData{TurnID: r.turnID, Model: to.Name})
+	if !r.stream {
+		return to.Model.Ask(ctx, q, nil)
+	}
 	d := deltas{s: s, r: r}
 	return to.Model.Ask(ctx, q, d.on)
 }
