@@ -52,7 +52,7 @@ func (a *asking) abort(*txn, event.AbortData) error {
 // startAsking makes the model request as soon as the transaction is stored.
 func (s *Session) startAsking(tx *txn, turnID string) {
 	ctx, cancel := context.WithCancelCause(s.host.ctx)
-	r := &request{cancel: cancel, turnID: turnID, said: s.state.Turn.Finish.Said, stream: streams(s.state.Setup.Config), over: make(chan struct{})}
+	r := &request{cancel: cancel, turnID: turnID, said: s.state.Turn.Finish.Said, stream: streams(s.state.Setup.Config) || s.clients.streaming(), over: make(chan struct{})}
 	s.asking.now = r
 	tx.takePermit(r)
 	tx.afterCommit = append(tx.afterCommit, func() {
@@ -164,7 +164,7 @@ func isTemporary(err error) bool {
 	return ok && failure.Temporary()
 }
 
-// streams reports whether answers are wanted in pieces from the provider, whoever watches.
+// streams reports whether a session wants answers in pieces from the provider, whoever watches.
 // Sessions of our own program do: a provider that sends nothing until the answer is whole
 // cannot be told from one that is stuck. Other programs get what they have asked for.
 func streams(c event.SessionConfiguredData) bool { return c.Streaming || c.ClientName == ownClient }

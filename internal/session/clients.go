@@ -190,6 +190,11 @@ func (cs *clients) missedUntil() time.Time {
 	return cs.missed
 }
 
+// streaming reports whether some client wants answers in pieces.
+func (cs *clients) streaming() bool {
+	return cs.some(func(a *attachment) bool { return a.spec.Streaming })
+}
+
 // haveInHand reports whether a question was put to somebody who is still attached.
 func (cs *clients) haveInHand(requestID string) bool {
 	return cs.some(func(a *attachment) bool { return a.asked[requestID] })
