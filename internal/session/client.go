@@ -77,7 +77,7 @@ func (tx *txn) attach(c *Client, at event.Seq) (*View, error) {
 	if c.Hook != nil {
 		s.retryIdleHooks()
 	}
-	tx.sendParked()
+	tx.tellParked(a.view)
 	tx.afterCommit = append(tx.afterCommit, s.askOpenQuestions)
 	return a.view, nil
 }

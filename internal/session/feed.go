@@ -36,7 +36,8 @@ type View struct {
 	live    bool         // true while the view gets events as they happen
 	reading bool         // true while somebody is in CatchUp
 	closed  bool
-	pieces  bool // true if the view shows answers in pieces
+	pieces  bool          // true if the view shows answers in pieces
+	news    []event.Event // events that are not stored, and are shown when the view has caught up
 }
 
 // open adds a view that is to be shown what comes after the given position. It
@@ -162,12 +163,29 @@ func (v *View) CatchUp(ctx context.Context) error {
 	for {
 		if v.at.Seq >= f.end.Seq { // nothing is missing: follow
 			v.live = true
+			v.showNews()
 			return nil
 		}
 		more, err := v.readOn(ctx)
 		if err != nil || !more {
 			return err
 		}
+	}
+}
+
+// tell shows an event that is not stored as soon as the view has caught up. It is for a view
+// that nobody has called CatchUp for yet.
+func (v *View) tell(e event.Event) {
+	v.feed.mu.Lock()
+	defer v.feed.mu.Unlock()
+	v.news = append(v.news, e)
+}
+
+// showNews shows what the view is to be told when it has caught up. The feed's mutex is
+// held.
+func (v *View) showNews() {
+	for len(v.news) > 0 && v.live && v.show(v.news[0]) {
+		v.news = v.news[1:]
 	}
 }
 

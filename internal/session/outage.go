@@ -126,11 +126,31 @@ func (tx *txn) recordParked(r *request, d event.TurnParkedData) error {
 // sendParked tells clients until when the turn waits, and why; nothing if it does not
 // wait.
 func (tx *txn) sendParked() {
-	p := tx.State.Parked()
-	if p == nil || tx.s.asking.busy() {
+	if d := tx.waiting(); d != nil {
+		tx.send(d)
+	}
+}
+
+// tellParked tells a client that has just attached.
+func (tx *txn) tellParked(v *View) {
+	d := tx.waiting()
+	if d == nil || v == nil {
 		return
 	}
-	tx.send(event.SessionInfoData{InfoType: "model_retry", Message: describeParked(*p, tx.now)})
+	head := tx.head()
+	head.Ephemeral = true
+	if e, err := event.Encode(head, d); err == nil {
+		v.tell(e)
+	}
+}
+
+// waiting returns what clients are told of a turn that waits; nil if it does not.
+func (tx *txn) waiting() event.Payload {
+	p := tx.State.Parked()
+	if p == nil || tx.s.asking.busy() {
+		return nil
+	}
+	return event.SessionInfoData{InfoType: "model_retry", Message: describeParked(*p, tx.now)}
 }
 
 // describeParked tells people until when a turn waits, and why.

@@ -262,3 +262,18 @@ func TestAnEngineThatStartsLateTriesForHalfAMinute(t *testing.T) {
 		f.Host.Close()
 	})
 }
+
+func TestAClientThatComesWhileATurnIsParkedIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &outageModel{back: time.Now().Add(24 * time.Hour), err: down}
+		f, start := withOutage(t, event.OutageRules{}, map[string]model.Model{"first": m})
+		start("a")
+		time.Sleep(5 * time.Minute)
+		v := f.Resume("a", session.Resume{Continue: new(true)}, &session.Client{})
+		e, _ := v.Await(t, 0, event.SessionInfo)
+		if d, err := event.As[event.SessionInfoData](e); err != nil || d.InfoType != "model_retry" || !strings.Contains(d.Message, "giving up at") {
+			t.Errorf("the client was told %s", e.Bytes)
+		}
+		f.Host.Close()
+	})
+}
