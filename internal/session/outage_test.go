@@ -269,8 +269,12 @@ func TestAClientThatComesWhileATurnIsParkedIsTold(t *testing.T) {
 		f, start := withOutage(t, event.OutageRules{}, map[string]model.Model{"first": m})
 		start("a")
 		time.Sleep(5 * time.Minute)
+		came := time.Now()
 		v := f.Resume("a", session.Resume{Continue: new(true)}, &session.Client{})
 		e, _ := v.Await(t, 0, event.SessionInfo)
+		if time.Since(came) > 0 {
+			t.Error("the client was told nothing before the next attempt")
+		}
 		if d, err := event.As[event.SessionInfoData](e); err != nil || d.InfoType != "model_retry" || !strings.Contains(d.Message, "giving up at") {
 			t.Errorf("the client was told %s", e.Bytes)
 		}
