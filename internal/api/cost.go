@@ -25,15 +25,15 @@ type CostSum struct {
 	Model     string          `json:"model,omitempty"`
 	Purpose   string          `json:"purpose,omitempty"`
 
-	Requests           int64   `json:"requests"`
-	Failed             int64   `json:"failedRequests"`     // part of Requests: they gave no answer
-	Unpriced           int64   `json:"unpricedRequests"`   // part of Requests: their price is not known, and not in CostUSD
-	Unreported         int64   `json:"unreportedRequests"` // part of Unpriced: the provider has not counted them
-	InputTokens        int64   `json:"inputTokens"`        // tokens that did not come from the cache
-	OutputTokens       int64   `json:"outputTokens"`
-	CacheReadTokens    int64   `json:"cacheReadTokens"`
-	CacheWriteTokens   int64   `json:"cacheWriteTokens"`
-	CacheWrite1hTokens int64   `json:"cacheWrite1hTokens"` // part of CacheWriteTokens
-	ReasoningTokens    int64   `json:"reasoningTokens"`    // part of OutputTokens
-	CostUSD            float64 `json:"costUsd"`            // price of the requests whose price is known
+	Requests           int64    `json:"requests"`
+	Failed             int64    `json:"failedRequests"`     // part of Requests: they gave no answer
+	Unpriced           int64    `json:"unpricedRequests"`   // part of Requests: their price is not known, and not in CostUSD
+	Unreported         int64    `json:"unreportedRequests"` // part of Unpriced: the provider has not counted them
+	InputTokens        int64    `json:"inputTokens"`        // tokens that did not come from the cache
+	OutputTokens       int64    `json:"outputTokens"`
+	CacheReadTokens    int64    `json:"cacheReadTokens"`
+	CacheWriteTokens   int64    `json:"cacheWriteTokens"`
+	CacheWrite1hTokens int64    `json:"cacheWrite1hTokens"` // part of CacheWriteTokens
+	ReasoningTokens    int64    `json:"reasoningTokens"`    // part of OutputTokens
+	CostUSD            *float64 `json:"costUsd"`            // price of the requests whose price is known; null if that of none is
 }

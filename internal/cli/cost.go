@@ -132,7 +132,13 @@ func addSum(to *api.CostSum, c api.CostSum) {
 	to.OutputTokens += c.OutputTokens
 	to.CacheReadTokens += c.CacheReadTokens
 	to.CacheWriteTokens += c.CacheWriteTokens
-	to.CostUSD += c.CostUSD
+	switch {
+	case c.CostUSD == nil:
+	case to.CostUSD == nil:
+		to.CostUSD = new(*c.CostUSD)
+	default:
+		*to.CostUSD += *c.CostUSD
+	}
 }
 
 // costKeys returns the cells that say what a sum is about.
@@ -169,10 +175,10 @@ func costCells(c api.CostSum) []string {
 // price returns the price of a sum. What is not known is never zero.
 func price(c api.CostSum) string {
 	switch {
-	case c.Unpriced == c.Requests:
+	case c.CostUSD == nil:
 		return "unknown"
 	case c.Unpriced > 0:
-		return dollars(c.CostUSD) + " + " + plural(int(c.Unpriced), "unknown", "unknown")
+		return dollars(*c.CostUSD) + " + " + plural(int(c.Unpriced), "unknown", "unknown")
 	}
-	return dollars(c.CostUSD)
+	return dollars(*c.CostUSD)
 }

@@ -38,7 +38,10 @@ func (c *conn) cost(ctx context.Context, p api.CostParams) (api.CostResult, erro
 			SessionID: s.Session, Day: s.Day, Model: s.Model, Purpose: s.Purpose,
 			Requests: s.Requests, Failed: s.Failed, Unpriced: s.Unpriced, Unreported: s.Unreported,
 			InputTokens: s.Input, OutputTokens: s.Output, CacheReadTokens: s.CacheRead, CacheWriteTokens: s.CacheWrite,
-			CacheWrite1hTokens: s.CacheWrite1h, ReasoningTokens: s.Reasoning, CostUSD: s.USD(),
+			CacheWrite1hTokens: s.CacheWrite1h, ReasoningTokens: s.Reasoning,
+		}
+		if s.Unpriced < s.Requests {
+			r.Costs[i].CostUSD = new(s.USD())
 		}
 	}
 	return r, err
