@@ -20,12 +20,55 @@ var chatCompletions = reference{
 		return openaitest.Serve(l, m, openaitest.Options{Key: o.Key, Fault: o.Fault})
 	}},
 	stories: "../internal/model/openai/testdata/stories",
-	say:     roundTrip[sdk.ChatCompletionNewParams],
+	say:     sayChat,
 	hear:    hearChat,
 }
 
 func openaiClient(url string) sdk.Client {
 	return sdk.NewClient(option.WithBaseURL(url), option.WithAPIKey("key"), option.WithMaxRetries(0))
+}
+
+// The members that other providers have added to the interface of OpenAI, by the place
+// where they stand. The SDK has no fields for them.
+var (
+	addedToRequests = []string{"cache_control", "reasoning"}
+	addedToMessages = []string{"extra_content", "reasoning_content", "reasoning_details"}
+	addedToCalls    = []string{"extra_content"}
+)
+
+// sayChat says a body with the type of the SDK, and what other providers have added to it
+// as extra fields.
+func sayChat(body []byte) ([]byte, error) {
+	var params sdk.ChatCompletionNewParams
+	if err := json.Unmarshal(body, &params); err != nil {
+		return nil, err
+	}
+	var request map[string]any
+	if err := json.Unmarshal(body, &request); err != nil {
+		return nil, err
+	}
+	params.SetExtraFields(only(request, addedToRequests))
+	for i, m := range params.Messages {
+		if m.OfAssistant == nil {
+			continue
+		}
+		message := request["messages"].([]any)[i].(map[string]any)
+		m.OfAssistant.SetExtraFields(only(message, addedToMessages))
+		for j, call := range m.OfAssistant.ToolCalls {
+			call.OfFunction.SetExtraFields(only(message["tool_calls"].([]any)[j].(map[string]any), addedToCalls))
+		}
+	}
+	return json.Marshal(params)
+}
+
+func only(members map[string]any, names []string) map[string]any {
+	some := map[string]any{}
+	for _, name := range names {
+		if value, ok := members[name]; ok {
+			some[name] = value
+		}
+	}
+	return some
 }
 
 func openaiError(err error) heard {
@@ -68,10 +111,11 @@ func hearChat(t *testing.T, url string, stream bool) heard {
 // extra returns the reasoning, for which the SDK has no field.
 func extra(raw string) string {
 	var more struct {
-		Reasoning string `json:"reasoning_content"`
+		Content   string `json:"reasoning_content"`
+		Reasoning string `json:"reasoning"`
 	}
 	_ = json.Unmarshal([]byte(raw), &more) // the SDK has decoded it already
-	return more.Reasoning
+	return more.Content + more.Reasoning
 }
 
 func chatHeard(c *sdk.ChatCompletion, reasoning string) heard {
@@ -80,8 +124,11 @@ func chatHeard(c *sdk.ChatCompletion, reasoning string) heard {
 	}
 	choice := c.Choices[0]
 	h := heard{finished: choice.FinishReason != ""}
+	if choice.FinishReason == "insufficient_system_resource" { // DeepSeek was overloaded
+		h.err = errors.New(choice.FinishReason)
+	}
 	h.Text, h.Reasoning = choice.Message.Content+choice.Message.Refusal, reasoning
-	h.Model, h.Finish = c.Model, string(choice.FinishReason)
+	h.Model, h.Finish = c.Model, chatFinish(choice)
 	in := c.Usage.PromptTokensDetails
 	h.Usage = model.Usage{
 		Input: c.Usage.PromptTokens - in.CachedTokens - in.CacheWriteTokens, Output: c.Usage.CompletionTokens,
@@ -91,4 +138,19 @@ func chatHeard(c *sdk.ChatCompletion, reasoning string) heard {
 		h.Calls = append(h.Calls, model.Call{ID: call.ID, Name: call.Function.Name, Arguments: json.RawMessage(call.Function.Arguments)})
 	}
 	return h
+}
+
+// chatFinish returns the reason for which a model stopped, in our words. The SDK leaves it
+// to its user that a message is a refusal, that some providers say "stop" beside calls,
+// and what words other providers have.
+func chatFinish(c sdk.ChatCompletionChoice) string {
+	switch {
+	case c.Message.Refusal != "":
+		return model.FinishRefusal
+	case c.FinishReason == "stop" && len(c.Message.ToolCalls) > 0:
+		return model.FinishCalls
+	case c.FinishReason == "model_length": // Mistral: the window is full
+		return model.FinishLength
+	}
+	return c.FinishReason
 }
