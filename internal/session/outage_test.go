@@ -53,6 +53,13 @@ func (m *outageModel) count(from, to time.Time) (n int) {
 	return n
 }
 
+// requests counts all requests.
+func (m *outageModel) requests() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.asked)
+}
+
 var down = model.Error{Kind: model.KindOverloaded, Status: 503, Message: "it is down."}
 
 // withOutage starts a host with the given models, by name; the first is that of sessions.
@@ -133,8 +140,8 @@ func TestRetryAfterIsHonouredHoweverLong(t *testing.T) {
 		time.Sleep(time.Hour)
 		f.Restart()
 		time.Sleep(119 * time.Minute)
-		if len(m.asked) != 1 {
-			t.Errorf("the model was asked %d times before it wanted to be", len(m.asked))
+		if n := m.requests(); n != 1 {
+			t.Errorf("the model was asked %d times before it wanted to be", n)
 		}
 		time.Sleep(2 * time.Minute)
 		if events := f.Verify("a"); lastAnswer(t, events) != "ok" {
@@ -159,14 +166,14 @@ func TestAFallbackAnswersTheRestOfTheTurn(t *testing.T) {
 						fell++
 					}
 				}
-				if fell != 1 || len(second.asked) != 1 || lastAnswer(t, events) != "ok" {
-					t.Fatalf("the fallback was recorded %d times and asked %d times: %v", fell, len(second.asked), kindsOf(events))
+				if fell != 1 || second.requests() != 1 || lastAnswer(t, events) != "ok" {
+					t.Fatalf("the fallback was recorded %d times and asked %d times: %v", fell, second.requests(), kindsOf(events))
 				}
 				time.Sleep(time.Until(first.back))
-				before := len(first.asked)
+				before := first.requests()
 				f.Send("a", event.InputAcceptedData{Prompt: "again"})
 				synctest.Wait()
-				if len(first.asked) != before+1 || len(second.asked) != 1 {
+				if first.requests() != before+1 || second.requests() != 1 {
 					t.Error("the next turn did not ask the first model again")
 				}
 				f.Host.Close()
@@ -184,10 +191,10 @@ func TestAParkedTurnThatIsStoppedStaysStopped(t *testing.T) {
 		if err := f.Host.Abort(t.Context(), "a", "user_initiated"); err != nil {
 			t.Fatal(err)
 		}
-		before := len(m.asked)
+		before := m.requests()
 		f.Restart()
 		time.Sleep(2 * time.Hour)
-		if len(m.asked) != before {
+		if m.requests() != before {
 			t.Error("the model was asked after the turn was stopped")
 		}
 		f.Host.Close()
