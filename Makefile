@@ -6,8 +6,9 @@ RACE        := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo -race)
 SLOW        := bench|cmd/abide|audit|daemon(/backup)?|difftest|eventlog/sqlite|memory/worker|approval/(protect|scope)|killtest|process|upgradetest|tool/(bash|files|guard)|workspace(/bridge|/local|/local/walk)?
 MODULES     := $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './.git/*'))
 each         = for module in $(MODULES); do (cd $$module; $(1)); done
-fuzzed       = go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {while (n > 0) print $$2, f[--n]}' | \
-               while read -r package target; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(1) -fuzzminimizetime 10x $$package </dev/null; done
+fuzz_targets = for dir in $$(go list -f '{{.Dir}}' ./...); do sed -n "s|^func \(Fuzz[A-Za-z0-9_]*\)(.*|$$dir \1|p" /dev/null $$(find $$dir -maxdepth 1 -name '*_test.go'); done
+fuzzed       = $(fuzz_targets) | xargs -r -L 1 -P $$(getconf _NPROCESSORS_ONLN) \
+               bash -c 'go test -run "^$$" -fuzz "^$$1$$" -fuzztime $(1) -fuzzminimizetime 10x -parallel 1 "$$0"'
 
 .PHONY: help build man run test quick lint fmt bench fuzz fuzz-short bench-sdk conformance soak clean
 
@@ -30,7 +31,7 @@ run: build ## build, say hello to the model that needs no key, and show what to 
 
 test: lint ## check the code and run all tests with the race detector
 	@[ -n "$(RACE)" ] || echo 'There is no C compiler ($${CC:-gcc}), so the tests run without the race detector.'
-	$(call each,go test $(RACE) -timeout 20m ./...)
+	$(call each,go test $(RACE) -timeout 40m ./...)
 
 quick: ## go vet, and the tests that take little time
 	go vet ./...
