@@ -20,7 +20,7 @@ import (
 )
 
 // limit is the time after which a run counts as stuck.
-const limit = time.Minute
+const limit = 3 * time.Minute
 
 // A run is a conversation on one data folder, over any number of victims.
 type run struct {
