@@ -209,7 +209,10 @@ func TestAResultOf100MBHurtsNobody(t *testing.T) {
 		t.Errorf("what is too long was answered with %v", err)
 	}
 	given := make(chan bool, 1)
-	go func() { given <- s.giveTool(request, huge) }()
+	go func() {
+		defer close(given) // also if it fails
+		given <- s.giveTool(request, huge)
+	}()
 	if got := other.ask("Reply with exactly: HERE"); got != "HERE" {
 		t.Errorf("another program is answered %q", got)
 	}

@@ -1,8 +1,10 @@
 package session_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/abide-run/abide/internal/event"
@@ -100,31 +102,42 @@ func TestACutOffCallIsAskedAgainWithALargerLimit(t *testing.T) {
 	}
 }
 
+// A dyingModel is cut off in its first answer. The process ends while it gives the second
+// one, and the next process gets that.
+type dyingModel struct {
+	asked chan *model.Request
+	n     atomic.Int32
+	seen  chan struct{} // closed when somebody watches the next process
+}
+
+func (m *dyingModel) Ask(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+	m.asked <- req
+	switch m.n.Add(1) {
+	case 1:
+		return &model.Reply{Text: "one, ", Finish: "length", Usage: model.Usage{Output: 100}}, nil
+	case 2:
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	<-m.seen
+	return &model.Reply{Text: "two", Finish: "stop"}, nil
+}
+
 // An answer that was cut off goes on in another process as it would have in the first one,
 // and the model is shown its own part.
 func TestACutOffAnswerGoesOnAfterACrash(t *testing.T) {
-	asked, release := make(chan *model.Request, 10), make(chan struct{})
-	m := &functionModel{answer: func(n int, req *model.Request) (*model.Reply, error) {
-		asked <- req
-		switch n {
-		case 1:
-			return &model.Reply{Text: "one, ", Finish: "length", Usage: model.Usage{Output: 100}}, nil
-		case 2:
-			<-release // the process dies meanwhile
-		}
-		return &model.Reply{Text: "two", Finish: "stop"}, nil
-	}}
+	m := &dyingModel{asked: make(chan *model.Request, 10), seen: make(chan struct{})}
 	b := sessiontest.New(t, m)
 	b.Create("s", &session.Client{})
 	b.Send("s", event.InputAcceptedData{Prompt: "hello"})
-	<-asked
-	before := <-asked
-	go func() { close(release) }()
+	<-m.asked
+	before := <-m.asked
 	b.Host.Close()
 	b.Start()
 	v := b.Resume("s", session.Resume{}, &session.Client{})
+	close(m.seen)
 	v.Await(t, 0, event.SessionIdle)
-	after := <-asked
+	after := <-m.asked
 	if n := len(after.Messages); n != len(before.Messages) || after.Messages[n-2].Text != "one, " || after.Messages[n-2].Role != model.Assistant || after.Messages[n-1].Text != before.Messages[n-1].Text {
 		t.Errorf("the model was asked with %d messages, then with %d", len(before.Messages), n)
 	}
