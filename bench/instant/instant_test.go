@@ -121,8 +121,8 @@ func TestAStreamHasThePiecesThatThePromptSays(t *testing.T) {
 }
 
 func TestItSaysWhichModelsThereAre(t *testing.T) {
-	if name, err := client(t, openai.New).FirstModel(t.Context()); name != "instant" || err != nil {
-		t.Errorf("the first model is %q, err = %v", name, err)
+	if name, _, err := client(t, openai.New).DefaultModel(t.Context()); name != "instant" || err != nil {
+		t.Errorf("the default model is %q, err = %v", name, err)
 	}
 }
 

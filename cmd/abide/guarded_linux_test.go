@@ -43,7 +43,7 @@ func newGuardedPlace(t *testing.T) *guardedPlace {
 	g.put(filepath.Join(src, "evil.sh"), fmt.Sprintf("printf '%s' >'%s'\nprintf '%s' >'%s'\nprintf '%s' >'%s'\necho changed\n",
 		quoted(evilHook), g.hook, quoted(evilConfig), g.config, quoted(evilRC), g.rc))
 	socket := filepath.Join(g.there, "w.sock")
-	g.args, g.env = []string{"--listen", "unix:" + socket}, []string{"HOME=" + home, "XDG_CONFIG_HOME="}
+	g.args, g.env = []string{"--listen", "unix:" + socket}, []string{"HOME=" + home, "XDG_CONFIG_HOME=", "ABIDE_COMMANDS_SANDBOX=off"} // a command in the sandbox cannot kill its workspace
 	g.configure("[workspaces.box]\naddress = \"unix:" + socket + "\"\n")
 	g.serve()
 	return g

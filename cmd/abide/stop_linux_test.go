@@ -262,6 +262,35 @@ func TestAStopSaysWhatItStoppedAlthoughTheEngineWasKilled(t *testing.T) {
 	}
 }
 
+// The engine is the run that is stopped from elsewhere. The run ends when its turn does,
+// and whoever stops it is told all the same which command was ended, however long that
+// takes.
+func TestAStopOfTheRunThatIsTheEngineNamesItsCommand(t *testing.T) {
+	for _, verb := range []string{"stop", "abort"} {
+		for name, prompt := range map[string]string{"quick": beatingPrompt("exit 9"), "slow": slowPrompt} {
+			t.Run(verb+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				d := newDesk(t)
+				x, run := d.run(prompt)
+				p := start(t, d.dir, verb, d.sessionOf())
+				if name == "slow" {
+					_, err := d.up.Read(make([]byte, 4)) // the command gets SIGINT
+					must(t, err)
+				}
+				x.await("the turn was stopped by another client")
+				if code := x.awaitExit(run); code != 1 {
+					t.Errorf("exit code %d of the run, want 1", code)
+				}
+				must(t, os.WriteFile(filepath.Join(d.dir, "go"), nil, 0o600))
+				if out, code := p.ends(); code != 0 || !strings.Contains(out, "is idle: stopped the turn and 1 command: echo $$") {
+					t.Errorf("exit code %d, and it says %q; stderr: %s", code, out, p.stderr)
+				}
+				d.checkStopped("pids")
+			})
+		}
+	}
+}
+
 // replaceEngine kills the engine while it stops the command of slowPrompt for a program.
 // That program goes on, and becomes the engine, when the command has ended.
 func (d *desk) replaceEngine(engine, p *program) {

@@ -125,7 +125,7 @@ func TestAtATerminalPermissionIsAskedThere(t *testing.T) {
 		{"Yes.\n", "X\n", "noted X"},
 		{"t\n", "X\n", "noted X"},
 		{"tool\n", "X\n", "noted X"},
-		{"n\n", "", "the turn ended without an answer"},
+		{"n\n", "", "the turn ended without an answer, because this was refused: may it run this command: note X; to go on, say what to do instead: abide run --resume "},
 		{"rather not\n", "", "User feedback: rather not"},
 	} {
 		t.Run(strings.TrimSpace(c.keys), func(t *testing.T) {
@@ -140,8 +140,12 @@ func TestAtATerminalPermissionIsAskedThere(t *testing.T) {
 			x.await(`\? may it run this command: note X.*instead:`)
 			x.typed(c.keys)
 			x.await(regexp.QuoteMeta(c.says))
-			if code := x.awaitExit(p); code != 0 || notes(t, dir) != c.notes {
-				t.Errorf("exit code %d, notes %q, want 0 and %q", code, notes(t, dir), c.notes)
+			want := 0
+			if c.keys == "n\n" { // the work was not done: a script that goes on after a success stops
+				want = 1
+			}
+			if code := x.awaitExit(p); code != want || notes(t, dir) != c.notes {
+				t.Errorf("exit code %d, notes %q, want %d and %q", code, notes(t, dir), want, c.notes)
 			}
 		})
 	}
@@ -184,7 +188,7 @@ func TestAPersonCanSeeTheWholeChange(t *testing.T) {
 			must(t, p.Start())
 			last := fmt.Sprintf(`\+line %d\.`, lines)
 			if cut {
-				shown := x.await(`more lines are not shown: type d to see the whole change, or run: abide questions.*instead:`)
+				shown := x.await(`more lines are not shown.*instead:`)
 				if strings.Contains(shown, fmt.Sprintf("line %d.", lines)) {
 					t.Error("the change is not cut")
 				}
@@ -245,7 +249,7 @@ func TestQuestionsOfTheModelAreAnsweredByNumberOrText(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, "s.json"), []byte(scenario), 0o600))
 		p := x.start(dir, "abide", "run", "--scenario", "s.json", "hello")
 		must(t, p.Start())
-		x.await(`\? Which one\?.*\r\n  1  red\r\n  2  blue\r\n.*number or answer:`)
+		x.await(`\? the model asks: Which one\?.*\r\n  1  red\r\n  2  blue\r\n.*number or answer:`)
 		x.typed(keys)
 		x.await(regexp.QuoteMeta(says))
 		x.awaitExit(p)
@@ -258,7 +262,10 @@ func TestAQuestionIsLeftOpenIfThePersonLeaves(t *testing.T) {
 	must(t, p.Start())
 	x.await(`answer:`)
 	x.typed("\x04") // end of input
-	x.await(`there is no terminal to ask at`)
+	shown := x.await(`is waiting for an answer, as long as it takes:\r\n.*Q\?\r\nAnswer with: abide answer \S+ TEXT\r\nTo be asked again here: abide run --resume \S+\r\n`)
+	if strings.Contains(shown, "no terminal") {
+		t.Errorf("the terminal shows %q", shown)
+	}
 	if code := x.awaitExit(p); code != 5 {
 		t.Errorf("exit code %d, want 5", code)
 	}
@@ -323,6 +330,27 @@ func TestTextOfOthersCannotSpeakToTheTerminal(t *testing.T) {
 	}
 }
 
+// What a command printed is shown on a terminal without what would change the terminal, and
+// byte for byte to a program.
+func TestLogsLeaveTheTerminalAsItWas(t *testing.T) {
+	dir := t.TempDir()
+	script := `printf '\033[?1049h\033]0;title\007\033]52;c;eA==\007\033[31mred\n'`
+	output(t, dir, "run", "--model", "offline", "--yolo", `Use bash with {"command":"`+strings.ReplaceAll(script, `\`, `\\`)+`","description":"x","shellId":"painter","run_in_background":true}`)
+	const all = "\x1b[?1049h\x1b]0;title\a\x1b]52;c;eA==\a\x1b[31mred\n"
+	if got := output(t, dir, "logs", "-f", "painter"); got != all {
+		t.Errorf("a program is told %q", got)
+	}
+	x := newTerminal(t)
+	p := x.start(dir, "abide", "logs", "-f", "painter")
+	must(t, p.Start())
+	if code := x.awaitExit(p); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	if got := x.all(); got != "\x1b[31mred\r\n\x1b[0m" {
+		t.Errorf("the terminal is told %q", got)
+	}
+}
+
 func TestColoursAreForTerminalsThatWantThem(t *testing.T) {
 	dir := t.TempDir()
 	output(t, dir, "run", "Reply with exactly: X")
@@ -378,16 +406,73 @@ func TestTablesFitTheTerminal(t *testing.T) {
 // Who refuses to trust has made no mistake, and sees the change alone.
 func TestAPersonCanRefuseToTrust(t *testing.T) {
 	x, dir := newTerminal(t), t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "abide.toml"), []byte("[model]\ndefault = \"x\"\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "abide.toml"), []byte("[model]\nbase_url = \"http://x\"\n"), 0o600))
 	p := x.start(dir, "abide", "trust")
 	must(t, p.Start())
 	shown := x.await(`trust this configuration\?`)
-	if !strings.Contains(shown, "abide.toml:\r\n") || !strings.Contains(shown, `+default = "x"`) || strings.Contains(shown, "0000000") || strings.HasPrefix(shown, "\r\n") {
+	if !strings.Contains(shown, "abide.toml:\r\n") || !strings.Contains(shown, `+base_url = "http://x"`) || strings.Contains(shown, "0000000") || strings.HasPrefix(shown, "\r\n") {
 		t.Errorf("the terminal shows %q", shown)
 	}
 	x.typed("n\n")
 	x.await(`abide\.toml is not trusted: you did not say yes`)
 	if code := x.awaitExit(p); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
+	}
+}
+
+// Whatever is not a yes to the question trusts nothing: a key that leaves, and what was
+// typed before the file was shown. The file is shown also where the output is to be short.
+func TestWhateverIsNoYesTrustsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, keys string
+		args         []string
+		says         string
+		code         int
+	}{
+		"Ctrl-C":         {"", "\x03", nil, `interrupted; \S+abide\.toml is not trusted`, 130},
+		"Ctrl-D":         {"", "\x04", nil, `is not trusted: you did not say yes`, 1},
+		"an empty line":  {"", "\n", nil, `is not trusted: you did not say yes`, 1},
+		"typed too soon": {"y\n", "\n", nil, `is not trusted: you did not say yes`, 1},
+		"quiet":          {"", "n\n", []string{"-q"}, `is not trusted: you did not say yes`, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x, dir := newTerminal(t), t.TempDir()
+			must(t, os.WriteFile(filepath.Join(dir, "abide.toml"), []byte("[model]\nbase_url = \"http://x\"\n"), 0o600))
+			x.typed(c.before)
+			p := x.start(dir, "abide", append([]string{"trust"}, c.args...)...)
+			p.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+			must(t, p.Start())
+			x.await(`\+base_url = "http://x".*trust this configuration\? \(y/n\)`)
+			x.typed(c.keys)
+			x.await(c.says)
+			if code := x.awaitExit(p); code != c.code {
+				t.Errorf("exit code %d, want %d", code, c.code)
+			}
+			if got := output(t, dir, "trust", "--list"); got != "" {
+				t.Errorf("it is trusted: %s", got)
+			}
+		})
+	}
+}
+
+func TestAYesTrusts(t *testing.T) {
+	for _, content := range []string{"", "[model]\nbase_url = \"http://x\"\n"} {
+		x, dir := newTerminal(t), t.TempDir()
+		if content != "" {
+			must(t, os.WriteFile(filepath.Join(dir, "abide.toml"), []byte(content), 0o600))
+		}
+		for range 2 { // the second time there is nothing to ask
+			p := x.start(dir, "abide", "trust")
+			must(t, p.Start())
+			if got := x.await(`\(y/n\)|is trusted`); strings.Contains(got, "(y/n)") {
+				x.typed("Yes\n")
+				x.await(`is trusted`)
+			}
+			must(t, p.Wait())
+		}
+		if got := output(t, dir, "trust", "--list"); !strings.Contains(got, filepath.Base(dir)) {
+			t.Errorf("it is not trusted: %q", got)
+		}
 	}
 }

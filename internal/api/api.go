@@ -79,6 +79,9 @@ const (
 	CodeShuttingDown           = -32000
 	CodeAuthenticationRequired = -32001
 	CodeAuthenticationFailed   = -32002
+
+	CodeAttachment = -32011 // of abide: a file cannot be attached
+	CodeUnseen     = -32012 // of abide: the model cannot take an attachment
 )
 
 // ConnectParams are the params of the first request on every connection.
@@ -116,6 +119,8 @@ type Defaults struct {
 	Compaction event.CompactionRules `json:"compaction,omitzero"`
 	// Outage sets what the sessions do while their models cannot be reached.
 	Outage event.OutageRules `json:"outage,omitzero"`
+	// Budget limits what the model requests of the sessions may cost.
+	Budget event.BudgetRules `json:"budget,omitzero"`
 	// Providers and Models are those of fallbacks that are not of the default provider.
 	Providers []Provider      `json:"providers,omitempty"`
 	Models    []ProviderModel `json:"models,omitempty"`
@@ -203,6 +208,9 @@ type OpenAbide struct {
 	Env      []string `json:"env,omitempty"`
 	MaxSteps int      `json:"maxSteps,omitempty"`
 	Keep     bool     `json:"keep,omitempty"` // resume only: parameters that are not given are not changed
+	// Limit limits what the model requests of this session may cost, instead of what the
+	// configuration says.
+	Limit event.BudgetRules `json:"limit,omitzero"`
 	// Redeliver sends the open requests to a client that resumes again.
 	Redeliver bool `json:"redeliver,omitempty"`
 	// Workspace is where the files and commands of a new session are: a name of the
@@ -270,6 +278,21 @@ type SendParams struct {
 	Key           string            `json:"abideKey,omitempty"`
 	// RequestHeaders are added to the model requests of the turn.
 	RequestHeaders map[string]string `json:"requestHeaders,omitempty"`
+	// OutputSchema is an addition of abide: the JSON schema that the answer of the turn must
+	// match.
+	OutputSchema json.RawMessage `json:"abideOutputSchema,omitempty"`
+	// RequireAttachments is an addition of abide: the message is refused if the model is known
+	// not to take its images or documents.
+	RequireAttachments bool `json:"abideRequireAttachments,omitempty"`
+}
+
+// An AttachedFile is an attachment of a file with its content, which is read in the workspace of
+// the session when the message is sent.
+type AttachedFile struct {
+	Type        string `json:"type"` // "file"
+	Path        string `json:"path"` // starts at the working directory of the session if it is relative
+	DisplayName string `json:"displayName,omitempty"`
+	Content     bool   `json:"abideContent"` // an addition of abide: false for an attachment whose name alone the model is told
 }
 
 // SendResult is the answer to SendParams.
@@ -281,7 +304,11 @@ type SendResult struct {
 type AbortParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	Reason    string          `json:"reason,omitempty"`
-	KeepQueue bool            `json:"keepQueue,omitempty"` // of abide: queued inputs wait until somebody sends a further one or resumes the session without disableResume, and what tasks report begins no turn before somebody sends one, also if no turn is running; otherwise the inputs are dropped
+	// KeepQueue, of abide, makes it a stop that holds, also if no turn is running: queued
+	// inputs are kept, and nothing begins a turn until somebody sends a message or, if
+	// inputs wait, resumes the session without disableResume. What tasks report waits for
+	// a message. Without it the queued inputs are dropped, and a report begins a turn.
+	KeepQueue bool `json:"keepQueue,omitempty"`
 }
 
 // AbortResult tells what was stopped. All fields but Success are of abide.

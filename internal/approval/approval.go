@@ -3,7 +3,7 @@
 // A call describes what it will do with a [Request]. The rules of its session decide
 // whether the request is allowed, denied, or has to be asked. A rule that denies wins
 // over everything, and so does a place that the scope denies; where it cannot be known in
-// advance whether it applies, a person is asked. The rule set that allows everything comes next, then grants that a person gave,
+// advance whether it applies, and where rules could not be read, a person is asked. The rule set that allows everything comes next, then grants that a person gave,
 // then rules that ask, then rules that allow.
 //
 // Commands are judged by their words. What rules and grants allow is run from these
@@ -13,6 +13,7 @@ package approval
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/event"
@@ -53,6 +54,9 @@ type Request struct {
 	// Protected says why a person has to be asked, whatever rules and grants allow: the
 	// call writes a protected file. It is empty for other calls.
 	Protected string
+	// Omitted says what of a change is not shown, because it is too large; empty if the
+	// whole change is shown. No grant is offered for a change that was not shown.
+	Omitted string
 	// Unconfined is true for a command that is to run without the sandbox that commands have.
 	// A person is asked, whatever rules and grants allow.
 	Unconfined bool
@@ -116,32 +120,34 @@ const (
 // Judge decides about a request. What the request is about was looked at when the request
 // was made; the only thing that is looked at now is whether the path of a rule is a folder.
 func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Request) Decision {
-	denied, text := r.strongest(rules.Deny)
+	denied, texts := r.strongest(rules.Deny)
 	place := r.deniedPlace()
 	switch {
 	case denied == yes:
-		return Decision{Verdict: Deny, By: ByRule, Rules: []string{text}}
+		return Decision{Verdict: Deny, By: ByRule, Rules: texts}
 	case place.certainty == yes:
 		return Decision{Verdict: Deny, By: ByScope, Reason: "the scope of the session denies " + place.place}
 	case denied == maybe:
-		return Decision{Verdict: Ask, By: ByRule, Rules: []string{text}, Reason: r.mayApply("denies", text), Again: true}
+		return Decision{Verdict: Ask, By: ByRule, Rules: texts, Reason: r.mayApply("denies", "deny", texts), Again: true}
 	case place.certainty == maybe:
 		return Decision{Verdict: Ask, By: ByScope, Reason: "it may use " + place.place + ", which the scope of the session denies: " + r.whyUncertain(), Again: true}
 	case r.Protected != "":
 		return Decision{Verdict: Ask, Reason: "it writes a protected file: " + r.Protected, Again: true}
 	case r.Unconfined:
 		return Decision{Verdict: Ask, Reason: "it is to run without the sandbox", Again: true}
+	case rules.Unread:
+		return Decision{Verdict: Ask, By: ByRule, Reason: "a rule that cannot be read, because of a mistake in the configuration of the project, may deny it", Again: true}
 	case set == All:
 		return Decision{Verdict: Grant, By: BySet}
 	}
 	if by := coveringGrants(grants, r); by != nil {
 		return Decision{Verdict: Grant, By: ByGrant, Grants: by, Judged: r.Plain}
 	}
-	switch asked, text := r.strongest(rules.Ask); asked {
+	switch asked, texts := r.strongest(rules.Ask); asked {
 	case yes:
-		return Decision{Verdict: Ask, By: ByRule, Rules: []string{text}, Reason: "the rule " + text + " asks about it"}
+		return Decision{Verdict: Ask, By: ByRule, Rules: texts, Reason: "the rule " + texts[0] + " asks about it"}
 	case maybe:
-		return Decision{Verdict: Ask, By: ByRule, Rules: []string{text}, Reason: r.mayApply("asks", text)}
+		return Decision{Verdict: Ask, By: ByRule, Rules: texts, Reason: r.mayApply("asks", "ask", texts)}
 	}
 	if d := r.allowedBy(rules.Allow, grants); d.Verdict == Grant {
 		return d
@@ -151,17 +157,32 @@ func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Req
 	return Decision{Verdict: Allow, By: ByScope}
 }
 
-// mayApply says that a rule may be about a command, and why.
-func (r *Request) mayApply(verb, text string) string {
-	return "the rule " + text + ", which " + verb + ", may apply: " + r.whyUncertain()
+// mayApply says that rules may be about a command, and why.
+func (r *Request) mayApply(one, several string, texts []string) string {
+	if len(texts) == 1 {
+		return "the rule " + texts[0] + ", which " + one + ", may apply: " + r.whyUncertain()
+	}
+	return "the rules " + strings.Join(texts, ", ") + ", which " + several + ", may apply: " + r.whyUncertain()
 }
 
 // whyUncertain says why it is not known in advance what a command does.
 func (r *Request) whyUncertain() string {
-	if r.reading != nil && r.reading.calls.Hidden != "" {
-		return "it has " + r.reading.calls.Hidden
+	d := r.reading
+	switch {
+	case d == nil:
+		return "it was not read"
+	case d.calls.Hidden != "":
+		return "it has " + d.calls.Hidden
+	case len(d.unknownWords()) > 0:
+		return "some of its words are known only when it runs"
+	case d.roams:
+		return "the folder in which it runs is not known in advance"
+	case len(d.trees) > 0:
+		return "it uses a folder with all that is below it"
+	case d.usesProcess():
+		return "it names files by way of a process"
 	}
-	return "some of its words are known only when it runs, are written in another way, name a folder above, or may make a program run it"
+	return "it may do the same in other words, or by a program that it runs"
 }
 
 // deniedPlace returns what the scope says of the paths that a command names. Tools for
@@ -173,10 +194,16 @@ func (r *Request) deniedPlace() denial {
 	return r.reading.denied
 }
 
+// mostRules is the maximum number of rules that a reason names.
+const mostRules = 3
+
 // strongest returns how certain it is that one of the rules is about a request, and the
-// rule. An invalid rule is about everything, because it was meant to stop something.
-func (r *Request) strongest(rules []string) (certainty, string) {
-	best, text := no, ""
+// rule; if it is not certain, the rules that fit best. An invalid rule is about everything,
+// because it was meant to stop something.
+func (r *Request) strongest(rules []string) (certainty, []string) {
+	best := no
+	var texts []string
+	fits := make(map[string]int)
 	for _, t := range rules {
 		u, err := parse(t)
 		c := yes
@@ -184,10 +211,34 @@ func (r *Request) strongest(rules []string) (certainty, string) {
 			c = r.concernedBy(u)
 		}
 		if c > best {
-			best, text = c, t
+			best, texts = c, nil
+		}
+		if c == best && c != no {
+			texts = addOnce(texts, t)
+			fits[t] = r.misfit(u)
 		}
 	}
-	return best, text
+	if best == yes {
+		return yes, texts[:1]
+	}
+	slices.SortStableFunc(texts, func(a, b string) int { return fits[a] - fits[b] })
+	return best, texts[:min(mostRules, len(texts))]
+}
+
+// misfit returns how far a rule that may apply is from what a command does: rules about
+// programs come first where the program is not known, and elsewhere rules about reading.
+func (r *Request) misfit(u rule) int {
+	program := r.reading == nil || slices.ContainsFunc(r.reading.calls.Words, func(words []string) bool { return strings.Contains(words[0], shell.Unknown) })
+	switch isPath := pathKind(u.tool); {
+	case isPath != program:
+		if u.isWrite() {
+			return 1
+		}
+		return 0
+	case u.isWrite():
+		return 3
+	}
+	return 2
 }
 
 // concernedBy tells whether a rule that denies or asks is about any part of a request.

@@ -118,6 +118,10 @@ func TestJudge(t *testing.T) {
 		{"a denied name", approval.All, rules{Deny: []string{"read(secret/**)"}}, nil, denied, approval.Deny},
 		{"a denied tool", approval.All, rules{Deny: []string{"deploy"}}, nil, custom, approval.Deny},
 		{"a denial that cannot be read", approval.All, rules{Deny: []string{"bash(rm"}}, nil, command("ls"), approval.Deny},
+		{"rules that cannot be read, and everything", approval.All, rules{Unread: true}, nil, command("ls"), approval.Ask},
+		{"rules that cannot be read, and a grant", "", rules{Unread: true}, grants(event.Grant{Kind: approval.CustomTool, Subject: "deploy"}), custom, approval.Ask},
+		{"rules that cannot be read, and the scope", "", rules{Unread: true}, nil, inScope, approval.Ask},
+		{"rules that cannot be read, and one that can", approval.All, rules{Unread: true, Deny: []string{"bash"}}, nil, command("ls"), approval.Deny},
 		{"another denial", "", rules{Allow: []string{"bash"}, Deny: []string{"bash(rm *)"}}, nil, command("ls"), approval.Grant},
 		{"asked though allowed", "", rules{Allow: []string{"bash"}, Ask: []string{"bash(git push *)"}}, nil, command("git push origin"), approval.Ask},
 		{"asked though in scope", "", rules{Ask: []string{"view"}}, nil, inScope, approval.Ask},
@@ -166,4 +170,21 @@ func FuzzRules(f *testing.F) {
 			t.Errorf("%q allows %q and does not deny it", rule, detail)
 		}
 	})
+}
+
+// TestACommandWithoutTheSandboxIsAskedAbout asks about a command that is to run unconfined,
+// whatever else would allow it.
+func TestACommandWithoutTheSandboxIsAskedAbout(t *testing.T) {
+	in := project(t)
+	rules := event.PermissionRules{Allow: []string{"bash", "bash(ls)"}}
+	for _, set := range []string{approval.AskAlways, approval.Workspace, approval.All} {
+		r := readLine("ls", in)
+		if d := approval.Judge(set, rules, nil, r); d.Verdict != approval.Grant {
+			t.Errorf("set %q, confined: %+v", set, d)
+		}
+		r.Unconfined = true
+		if d := approval.Judge(set, rules, nil, r); d.Verdict != approval.Ask || !d.Again {
+			t.Errorf("set %q, unconfined: %+v", set, d)
+		}
+	}
 }

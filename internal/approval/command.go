@@ -19,6 +19,8 @@ type Surroundings struct {
 	Terminal   bool         // true if it has a terminal
 	Input      bool         // true if it can be given input while it runs
 	Fed        bool         // true if the text is itself input for a running command
+	Edited     bool         // true if such input has keys that change what was typed
+	Unfinished bool         // true if such input ends within a line
 	SearchPath string       // value of PATH
 	Scope      *scope.Scope // files that the session may use; nil for Home alone
 	// Protected reports whether a path may not be changed unasked, and why. Nothing is
@@ -42,6 +44,7 @@ type reading struct {
 	trees     []tree   // folders that commands use with all that is below them
 	roams     bool     // true if commands run in folders that are not known in advance
 	fed       bool     // true if it is input for a running command, which may have changed its folder
+	partial   bool     // true if such input ends within a line, which later input continues
 	denied    denial   // finding of the session's scope about the paths
 	disk      disk.Source
 }
@@ -52,7 +55,10 @@ type step struct {
 	runs     []shell.Run
 	readOnly []bool   // one element for each of runs
 	obscure  string   // reason that only a rule with exactly these words allows it; empty if others can
-	writes   []target // files that sed -i changes
+	writes   []target // files that sed -i changes, and those that an option of a runner names
+	// elsewhere are, for each of runs, the words that name something outside of the session's
+	// files, if the program runs what a project tells it to.
+	elsewhere [][]string
 }
 
 // A target is a file of a redirection, or one that sed changes in place.
@@ -82,13 +88,16 @@ func (r *Request) ReadCommand(s *shell.Script, in Surroundings) {
 	if r.Dir != last(r.Dirs) {
 		r.Elsewhere = r.Dir
 	}
-	d := &reading{calls: s.Calls(), fed: in.Fed, disk: in.Disk}
+	d := &reading{calls: s.Calls(), fed: in.Fed, partial: in.Unfinished, disk: in.Disk}
 	in.inside = make(map[disk.Question]string)
 	r.reading = d
 	plain, err := s.Plain()
 	switch {
 	case in.Fed:
 		d.blocked = "it is input for a running command"
+		if in.Edited {
+			d.calls.Hidden = "keys that change what was typed"
+		}
 	case err != nil:
 		d.blocked = "it has " + err.Error()
 	default:
@@ -142,10 +151,13 @@ func (d *reading) describe(p *shell.Plain, dirs []string, in Surroundings) {
 		}
 		for _, run := range st.runs {
 			st.readOnly = append(st.readOnly, run.ReadOnly(trusted))
+			var elsewhere []string
 			for _, dir := range dirs {
+				elsewhere = append(elsewhere, in.elsewhere(run, dir)...)
 				d.block(in.foreign(run, dir))
 				d.addWrites(&st, run, dir, in)
 			}
+			st.elsewhere = append(st.elsewhere, elsewhere)
 		}
 		d.steps = append(d.steps, st)
 		for _, redirect := range c.Redirects {
@@ -265,13 +277,13 @@ func (d *reading) addTarget(redirect shell.Redirect, dir string, in Surroundings
 	d.targets = append(d.targets, t)
 }
 
-// addWrites describes the files that sed changes in place. They are named by operands, of
-// which a rule such as bash(sed -n *) says nothing.
+// addWrites describes the files that sed changes in place, and those that options such as
+// go build -o name. A rule such as bash(sed -n *) says nothing of them.
 func (d *reading) addWrites(st *step, run shell.Run, dir string, in Surroundings) {
-	if programOf(run.Words) != "sed" {
-		return
+	files := writtenFiles(run.Words)
+	if programOf(run.Words) == "sed" {
+		files, _ = editedFiles(run.Words[1:])
 	}
-	files, _ := editedFiles(run.Words[1:])
 	for _, name := range files {
 		t, why := d.describeTarget(target{path: name, kind: Write, how: "changes"}, dir, in)
 		if st.obscure == "" {

@@ -34,6 +34,17 @@ func (p wordPattern) concernsCommand(words []string) certainty {
 	return no
 }
 
+// mayFollow reports whether the words of a command, of which the last may be half a word, are
+// the beginning of a command that the pattern is about.
+func (p wordPattern) mayFollow(words []string) bool {
+	text := func(words []string) string {
+		line := strings.Join(words[1:], " ")
+		return strings.TrimSuffix(words[0][strings.LastIndex(words[0], "/")+1:]+" "+line, " ")
+	}
+	want, _, _ := strings.Cut(text(p.words), star)
+	return strings.HasPrefix(want, text(words))
+}
+
 func (p wordPattern) isAbout(words []string) certainty {
 	name := path.Base(words[0])
 	found := yes

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -43,6 +44,9 @@ func (d *reading) runs(p wordPattern) certainty {
 	}
 	for _, words := range d.calls.Words {
 		best = max(best, p.concernsCommand(words))
+	}
+	if best == no && d.partial && len(p.words) > 0 && slices.ContainsFunc(d.calls.Words, p.mayFollow) {
+		return maybe
 	}
 	if best == no && len(p.words) > 0 && (p.isSpoken(d.scripts()) || d.copiesProgram(p)) {
 		return maybe
@@ -215,7 +219,7 @@ func (r *Request) allowedCommand(about []rule, rules []string, grants []event.Gr
 			targets = append(targets, st.writes...)
 		}
 		if !ok {
-			return Decision{Verdict: Ask, Reason: st.obscure}
+			return Decision{Verdict: Ask, Reason: cmp.Or(st.obscure, st.judgedAs(about))}
 		}
 		for _, text := range used {
 			to.Rules = addOnce(to.Rules, text)
@@ -246,6 +250,19 @@ func (st step) namedBy(about []rule) (used []string, ok bool) {
 	return nil, false
 }
 
+// judgedAs says that a rule is about the words of a command, which does not help, because
+// another command that it runs is judged in its place. It returns "" if no rule is.
+func (st step) judgedAs(about []rule) string {
+	if len(st.runs) == 0 || slices.Equal(st.runs[0].Words, st.simple.Words) || !shell.RunsAnother(programOf(st.simple.Words)) {
+		return ""
+	}
+	at := slices.IndexFunc(about, func(u rule) bool { return u.pattern != "" && u.words.allows(st.simple.Words) })
+	if at < 0 {
+		return ""
+	}
+	return "the rule " + about[at].text + " is not enough: " + programOf(st.simple.Words) + " runs " + programOf(st.runs[0].Words) + ", and no rule allows that"
+}
+
 // allowedBy returns the rules that allow a command: one for each of the commands that it
 // runs.
 func (st step) allowedBy(about []rule) (used []string, ok bool) {
@@ -254,7 +271,7 @@ func (st step) allowedBy(about []rule) (used []string, ok bool) {
 	}
 	for i, run := range st.runs {
 		at := slices.IndexFunc(about, func(u rule) bool {
-			return (u.tool != readOnly || st.readOnly[i]) && (u.pattern == "" || u.words.allows(run.Words))
+			return (u.tool != readOnly || st.readOnly[i]) && (u.pattern == "" || u.words.allows(run.Words) && u.words.names(st.elsewhere[i]))
 		})
 		if at < 0 {
 			return nil, false

@@ -101,7 +101,7 @@ func isFindAction(w string) bool {
 // shortWithValue are the short options of programs whose value is the rest of the word, or
 // the next one. Programs that only print names of files need no entry.
 var shortWithValue = map[string]string{
-	"ack": "ABCm", "ag": "ABCGWmp", "diff": "CFILSUWXx", "grep": "ABCDdefm", "rg": "ABCEMTdefgjmrt", "rsync": "@BMTef", "tar": "CFHIKLNTVXbfg",
+	"ack": "ABCm", "ag": "ABCGWmp", "diff": "CFILSUWXx", "grep": "ABCDXdefm", "rg": "ABCEMTdefgjmrt", "rsync": "@BMTef", "tar": "CFHIKLNTVXbfg",
 }
 
 // longWithout are long options of these programs that have no value.
@@ -150,6 +150,19 @@ func givesText(program string, words []string) bool {
 			return strings.HasPrefix(w, "--reg") || strings.HasPrefix(w, "--file")
 		}
 		return strings.HasPrefix(w, "-") && (strings.ContainsAny(w, "ef") || program != "rg" && strings.Contains(w, "g"))
+	})
+}
+
+// surelyGivesText is givesText for whoever takes the first operand for a folder if the text
+// is given: only options that are whole, and short ones that are no value of another, count.
+func surelyGivesText(program string, words []string) bool {
+	if program != "grep" && program != "rg" {
+		return givesText(program, words)
+	}
+	return slices.ContainsFunc(words[1:], func(w string) bool {
+		name, _, _ := strings.Cut(w, "=")
+		at := strings.IndexAny(w, shortWithValue[program])
+		return name == "--regexp" || name == "--file" || !strings.HasPrefix(w, "--") && strings.HasPrefix(w, "-") && at > 0 && strings.IndexByte("ef", w[at]) >= 0
 	})
 }
 

@@ -38,7 +38,7 @@ func (d Decision) SessionGrants(r *Request) []event.Grant {
 func (r *Request) Offers() []event.Offer {
 	offers := []event.Offer{{ID: event.OfferOnce, Label: "this call only"}}
 	switch {
-	case r.Protected != "", r.Unconfined:
+	case r.Protected != "", r.Unconfined, r.Omitted != "":
 		return offers // a yes covers this change or this run, and no other
 	case r.Kind == Shell && r.Plain != nil:
 		return append(offers, r.commandOffers()...)

@@ -62,6 +62,9 @@ func commandKind(name string) bool { return slices.Contains(commandNames, name) 
 // A name that nobody knows is valid if it is like none of the known ones, because clients
 // bring tools that are not there yet when rules are read; see [Unknown].
 func Check(text string, tools ...string) error {
+	if err := checkCharacters(text); err != nil {
+		return err
+	}
 	u, err := parse(text)
 	if err != nil {
 		return err

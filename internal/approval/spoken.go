@@ -16,7 +16,8 @@ var plainPrograms = strings.Fields(`apk apropos apt apt-get base64 brew bzip2 cd
 
 // running are those of the programs in reaching that run what their other arguments name,
 // or may.
-var running = []string{"gpg", "helm", "hg", "kubectl", "mypy", "openssl", "pylint", "ssh", "svn"}
+var running = []string{"alembic", "ansible-playbook", "cabal", "cdk", "celery", "clang-tidy", "coverage", "cppcheck", "ctags", "cypress", "docker", "flake8", "flask", "gcc", "golangci-lint", "goreleaser", "grunt", "gulp", "gunicorn", "mkdocs", "nodemon", "podman", "pulumi", "rollup", "rustc", "serverless", "sphinx-build", "stack", "stylelint", "swift", "terraform", "turbo", "uvicorn", "vite", "webpack", "xcodebuild", "zig",
+	"gpg", "helm", "hg", "kubectl", "mypy", "openssl", "pylint", "ssh", "svn"}
 
 // isPlain reports whether a program runs nothing that its arguments name, but for the
 // options in reaching.
@@ -41,7 +42,7 @@ func (st step) takesCommands() string {
 		return ""
 	}
 	for _, run := range st.runs {
-		if program := programOf(run.Words); slices.Contains(commanded, knownAs(program)) {
+		if program := programOf(run.Words); slices.Contains(commanded, knownAs(program)) || takesProgram(run.Words) {
 			return program
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval/disk"
+	"github.com/abide-run/abide/internal/approval/glob"
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/approval/shell"
 )
@@ -17,6 +18,7 @@ type tree struct {
 	reads    bool     // the command reads the files, or gives them other names
 	changes  bool     // the command changes the files, or gives them other names
 	visible  bool     // names that begin with a dot are left out
+	shown    []string // patterns of names that are used although they begin with a dot
 	included []string // patterns of the names of files, if no others are used
 	excluded []string // names that are left out
 }
@@ -52,6 +54,9 @@ func (d *reading) treesOf(dirs []string) (list []tree) {
 			continue
 		}
 		t.visible = leavesOutHidden(program, words)
+		if program == "rg" && t.visible {
+			t.shown, t.visible = shownNames(words)
+		}
 		t.excluded = excludedNames(program, words)
 		t.included = includedNames(program, words)
 		for _, name := range folderOperands(program, words) {
@@ -101,7 +106,61 @@ func isDeep(table map[string]string, program string, words []string) bool {
 // leavesOutHidden reports whether a program leaves out what begins with a dot.
 func leavesOutHidden(program string, words []string) bool {
 	return (program == "rg" || program == "ag") && !slices.ContainsFunc(words[1:], func(w string) bool {
-		return isReaching("-. -u --hidden --no-ignore --unrestricted", w)
+		return isReaching("-. -L -u --follow --hidden --no-ignore --unrestricted", w) // a link can have another name
+	})
+}
+
+// shownNames returns the patterns of names that rg searches although they begin with a dot:
+// those that are given to it. It reports false if others may be searched, too, because of a
+// type of files, or of a file with patterns.
+func shownNames(words []string) (patterns []string, ok bool) {
+	options := words[1:] // also those after --, which may be the value of an option
+	for i, w := range options {
+		name, value, joined := strings.Cut(w, "=")
+		if !strings.HasPrefix(w, "-") || w == "-" {
+			continue
+		}
+		if !strings.HasPrefix(w, "--") {
+			at := strings.IndexAny(w, "gt")
+			if at < 0 {
+				continue
+			}
+			name, value, joined = "-"+w[at:at+1], strings.TrimPrefix(w[at+1:], "="), at+1 < len(w)
+		}
+		if !joined && i+1 < len(options) {
+			value = options[i+1]
+		}
+		switch {
+		case name == "-g", name == "--glob", name == "--iglob":
+			if !strings.HasPrefix(value, "!") {
+				patterns = append(patterns, strings.ToLower(value))
+			}
+		case name == "-t" || name == "--type":
+			if !slices.Contains(plainTypes, value) {
+				return nil, false
+			}
+			patterns = append(patterns, "?*.*") // such a type has names with an end
+		case name == "--type-add", name == "--type-clear", name == "--ignore-file":
+			return nil, false
+		}
+	}
+	return patterns, true
+}
+
+// plainTypes are the types of files of rg all of whose patterns are a star and an end of
+// names.
+var plainTypes = strings.Fields("c cpp cs css csv go html java js kotlin lua md php py rust scala sql swift ts xml")
+
+// isShown reports whether one of the patterns may be about a name. Each part of a pattern
+// counts, be it for a folder or for a file.
+func isShown(patterns []string, name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		pattern = strings.ReplaceAll("/"+strings.Trim(pattern, "/"), "/**/", "/")
+		return slices.ContainsFunc(strings.Split(pattern[1:], "/"), func(part string) bool {
+			p, err := glob.Compile(part)
+			return err != nil || p.Match(name) || strings.Contains(part, `\`)
+		})
 	})
 }
 
@@ -212,7 +271,7 @@ func givesFolder(program string, words []string) bool {
 		return len(words) > 1 && !strings.HasPrefix(words[1], "-")
 	}
 	operands, others := 0, 1
-	if givesText(program, words) {
+	if surelyGivesText(program, words) {
 		others = 0
 	}
 	for i, w := range words[1:] {
@@ -233,7 +292,7 @@ func (t tree) has(on disk.Source, path string) bool {
 		return false
 	}
 	for at := rel; at != "."; at = filepath.Dir(at) {
-		if t.visible && strings.HasPrefix(filepath.Base(at), ".") || slices.Contains(t.excluded, at) || slices.Contains(t.excluded, filepath.Base(at)) {
+		if t.visible && strings.HasPrefix(filepath.Base(at), ".") && !isShown(t.shown, filepath.Base(at)) && t.isHidden(on, path) || slices.Contains(t.excluded, at) || slices.Contains(t.excluded, filepath.Base(at)) {
 			return false
 		}
 	}
@@ -242,6 +301,12 @@ func (t tree) has(on disk.Source, path string) bool {
 		return matches || err != nil
 	}
 	return t.included == nil || slices.ContainsFunc(t.included, isIncluded) || on.Ask(disk.Question{Kind: disk.Folder, Path: path}).OK
+}
+
+// isHidden reports whether no file of a project with patterns for searches says that a path
+// is to be searched although it begins with a dot.
+func (t tree) isHidden(on disk.Source, path string) bool {
+	return on.Ask(disk.Question{Kind: disk.Hidden, Path: path}).OK
 }
 
 // usesTreeAbove reports whether a command uses a folder above what a rule is about, with

@@ -83,13 +83,21 @@ func (p wordPattern) allows(words []string) bool {
 			return false
 		}
 	}
+	byStar := func(i int) bool { return i >= len(p.words) || strings.Contains(p.words[i], star) }
 	for i := 1; i < len(words); i++ {
-		byStar := i >= len(p.words) || strings.Contains(p.words[i], star)
-		if byStar && reaches(words, i) {
+		if byStar(i) && reaches(words, i) {
 			return false
 		}
 	}
+	if !p.exact() && !followsProject(words, byStar) {
+		return false
+	}
 	return p.exact() || !writesOperand(words) && (programOf(words) != "sed" || onlyEdits(words[1:]))
+}
+
+// names reports whether each of some words is a word of the pattern.
+func (p wordPattern) names(words []string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(p.words, w) })
 }
 
 // matchWord reports whether a word of a pattern matches a word of a command. A star at the

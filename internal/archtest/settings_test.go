@@ -2,10 +2,8 @@ package archtest
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"path/filepath"
-	"strings"
+	"go/types"
 	"testing"
 )
 
@@ -21,11 +19,10 @@ var configured = []struct{ typ, declared, read string }{
 // reads there looks as if it worked.
 func TestEveryConfiguredFieldIsRead(t *testing.T) {
 	for _, c := range configured {
-		fields := fieldsOf(parseFolder(t, c.declared), c.typ)
+		read, fields := readFields(t, c.read, c.declared, c.typ)
 		if len(fields) == 0 {
 			t.Errorf("internal/%s has no type %s with fields", c.declared, c.typ)
 		}
-		read := selected(parseFolder(t, c.read))
 		for _, field := range fields {
 			if !read[field] {
 				t.Errorf("no code in internal/%s reads the field %s of %s.%s: use it where the setting takes effect", c.read, field, c.declared, c.typ)
@@ -34,59 +31,39 @@ func TestEveryConfiguredFieldIsRead(t *testing.T) {
 	}
 }
 
-// parseFolder parses the files of a package, without tests.
-func parseFolder(t *testing.T, name string) []*ast.File {
+// readFields checks the types of a package and returns which fields of a struct its code
+// selects, and the names of all fields. A field that only a composite literal sets is not
+// selected, nor is one of the same name in another struct.
+func readFields(t *testing.T, reader, declared, typ string) (read map[string]bool, fields []string) {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(root, "internal", name, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var parsed []*ast.File
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
+	fset := token.NewFileSet()
+	listed := list(t)
+	info := &types.Info{Selections: map[*ast.SelectorExpr]*types.Selection{}}
+	var checked *types.Package
+	for _, p := range listed {
+		if p.path != module+"internal/"+reader {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
+		var err error
+		if checked, err = (&types.Config{Importer: exported(fset, listed)}).Check(p.path, fset, p.parse(t, fset), info); err != nil {
 			t.Fatal(err)
 		}
-		parsed = append(parsed, f)
 	}
-	return parsed
-}
-
-// fieldsOf returns the names of the fields of a struct.
-func fieldsOf(files []*ast.File, typ string) (names []string) {
-	for _, f := range files {
-		ast.Inspect(f, func(n ast.Node) bool {
-			spec, ok := n.(*ast.TypeSpec)
-			if !ok || spec.Name.Name != typ {
-				return true
+	read, of := map[string]bool{}, map[*types.Var]bool{}
+	for _, p := range append(checked.Imports(), checked) {
+		if p.Path() != module+"internal/"+declared || p.Scope().Lookup(typ) == nil {
+			continue
+		}
+		if s, ok := p.Scope().Lookup(typ).Type().Underlying().(*types.Struct); ok {
+			for f := range s.Fields() {
+				fields, of[f] = append(fields, f.Name()), true
 			}
-			if s, ok := spec.Type.(*ast.StructType); ok {
-				for _, field := range s.Fields.List {
-					for _, name := range field.Names {
-						names = append(names, name.Name)
-					}
-				}
-			}
-			return false
-		})
+		}
 	}
-	return names
-}
-
-// selected returns the names that are selected from a value or a package anywhere in the
-// files. A field that a composite literal sets is not among them.
-func selected(files []*ast.File) map[string]bool {
-	names := map[string]bool{}
-	for _, f := range files {
-		ast.Inspect(f, func(n ast.Node) bool {
-			if s, ok := n.(*ast.SelectorExpr); ok {
-				names[s.Sel.Name] = true
-			}
-			return true
-		})
+	for _, s := range info.Selections {
+		if f, ok := s.Obj().(*types.Var); ok && of[f] {
+			read[f.Name()] = true
+		}
 	}
-	return names
+	return read, fields
 }

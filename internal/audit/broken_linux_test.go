@@ -272,6 +272,9 @@ var faults = []fault{
 		l.get(at).Type, l.get(at).Data = "command.completed", object{"requestId": l.get(at).Data["requestId"]}
 		return at
 	}, nil},
+	{"budget.unagreed", "budget", func(l *script) int64 { return l.set("elicitation.completed", 1, "action", "decline") + 1 }, nil},
+	{"budget.other", "budget", edited("budget.raised", 1, "limits", object{"sessionTokens": 1 << 40}), nil},
+	{"budget.unraised", "budget", func(l *script) int64 { return l.remove("budget.raised", 1) }, nil},
 	{"hook.twice", "hooks", func(l *script) int64 { at := l.at("hook.start", 1); return l.repeat(at, at+1, nil) }, nil},
 	{"hook.unasked", "hooks", func(l *script) int64 {
 		at := l.at("hook.end", 1)

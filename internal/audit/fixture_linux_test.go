@@ -272,6 +272,7 @@ func (p *peer) makeQuestions(work string) {
 	p.await("waits", event.PermissionAsked, 1)
 	p.send("waits", "Reply with exactly: SECOND", "")
 	p.fillForm()
+	p.raiseBudget()
 	p.send("rests", "Use lookup with value 'z', then reply with the result", "")
 	p.await("rests", event.ExternalAsked, 1)
 	p.must(api.SessionSuspend, object{"sessionId": "rests"}, nil)
@@ -297,6 +298,15 @@ func (p *peer) fillForm() {
 		p.t.Fatal(err)
 	}
 	p.ask("form", "Reply with exactly: FILLED", "")
+}
+
+// raiseBudget has a session reach its budget, and go on.
+func (p *peer) raiseBudget() {
+	p.create("budget", object{"abide": object{"limit": object{"sessionTokens": 0}}})
+	p.ask("budget", "Reply with exactly: MORE", "", func() {
+		id := p.requestID(p.await("budget", event.ElicitationAsked, 1))
+		p.must(api.AnswerElicitation, object{"sessionId": "budget", "requestId": id, "result": object{"action": "accept", "content": object{}}}, nil)
+	})
 }
 
 // makeHistory takes things back, and compacts.

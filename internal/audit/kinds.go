@@ -92,6 +92,7 @@ var needs = map[string][]string{
 	"command.completed":              {"requestId"},
 	"elicitation.requested":          {"requestId", "message"},
 	"elicitation.completed":          {"requestId", "action"},
+	"budget.raised":                  {"requestId", "limits"},
 	"tool.execution_start":           {"toolCallId", "toolName"},
 	"permission.requested":           {"requestId", "permissionRequest", "toolCallId"},
 	"permission.completed":           {"requestId", "result"},
@@ -121,6 +122,7 @@ type body struct {
 	taskMembers
 	setupMembers
 	hookMembers
+	budgetMembers
 }
 
 type (
@@ -213,7 +215,19 @@ type (
 		Outcome  json.RawMessage            `json:"outcome"`
 		Outputs  map[string]json.RawMessage `json:"outputs"`
 	}
+
+	// budgetMembers are about the question whether to go on although a budget is reached.
+	budgetMembers struct {
+		Action string          `json:"action"`
+		Budget *budget         `json:"budget"`
+		Limits json.RawMessage `json:"limits"`
+	}
 )
+
+// budget is what a question about a budget offers.
+type budget struct {
+	Raised json.RawMessage `json:"raised"`
+}
 
 type (
 	toolRequest struct {

@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -12,6 +14,15 @@ import (
 type questions struct {
 	asked uses            // ids of all questions
 	hooks map[string]hook // open questions to hooks
+
+	budgets map[string]json.RawMessage // limits that the open questions about budgets offer, by the ids of these questions
+	agreed  *agreement                 // the yes to such a question that was just given; nil if there is none
+}
+
+// An agreement is a yes to the question whether to go on although a budget is reached.
+type agreement struct {
+	id     string
+	raised json.RawMessage // the limits that the question has offered
 }
 
 type hook struct {
@@ -20,7 +31,7 @@ type hook struct {
 }
 
 func newQuestions() *questions {
-	return &questions{newUses(), make(map[string]hook)}
+	return &questions{asked: newUses(), hooks: make(map[string]hook), budgets: make(map[string]json.RawMessage)}
 }
 
 // ofCalls are the questions about a call; beside are the others.
@@ -53,6 +64,36 @@ func (q *questions) fold(s *scene, e *stored.Event, b *body) {
 	}
 	if e.Type == "session.forked" {
 		clear(q.hooks)
+		clear(q.budgets)
+	}
+	q.budget(s, e, b)
+}
+
+// budget looks at limits that are raised: somebody has agreed to them in the event before, and
+// was shown them.
+func (q *questions) budget(s *scene, e *stored.Event, b *body) {
+	before := q.agreed
+	q.agreed = nil
+	switch e.Type {
+	case "elicitation.requested":
+		if b.Budget != nil {
+			q.budgets[b.RequestID] = b.Budget.Raised
+		}
+	case "elicitation.completed":
+		if raised, is := q.budgets[b.RequestID]; is && b.Action == "accept" {
+			q.agreed = &agreement{b.RequestID, raised}
+		}
+		delete(q.budgets, b.RequestID)
+	case "budget.raised":
+		switch {
+		case before == nil || before.id != b.RequestID:
+			s.broken("budget.unagreed", e.Seq, "event %d raises the budget, and nobody has agreed to that in the question %s", e.Seq, b.RequestID)
+		case !bytes.Equal(before.raised, b.Limits):
+			s.broken("budget.other", e.Seq, "event %d raises the budget to %s; the question %s has offered %s", e.Seq, b.Limits, b.RequestID, before.raised)
+		}
+	}
+	if before != nil && e.Type != "budget.raised" {
+		s.broken("budget.unraised", e.Seq, "event %d follows the yes to the question %s, which has to raise the budget first", e.Seq, before.id)
 	}
 }
 

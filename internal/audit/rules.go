@@ -89,6 +89,9 @@ var rules = map[string]string{
 	"step.unfinished":        "I2",
 	"step.unstarted":         "I2",
 
+	"budget.other":          "I3",
+	"budget.unagreed":       "I3",
+	"budget.unraised":       "I3",
 	"exchange.closed-twice": "I3",
 	"exchange.kind":         "I3",
 	"exchange.unasked":      "I3",

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,13 +33,18 @@ reason; any other word is an error. "abide rules" lists and revokes what was app
 beyond a session.
 
 Answer a plan with yes, no, one of its actions, or a sentence that says what to change;
-a form with a JSON object, no or cancel.
+a form with a JSON object, no or cancel; the question whether to go on although a budget
+is reached with yes or no.
 
 Answer a question of the model, or a call of a client's tool, with any text.
-REQUEST can be omitted if only one question is open.`
+REQUEST can be omitted if only one question is open. A yes should name it: the question
+that you have seen may be answered by now, and another one open.
+
+A no ends the turn, which has no answer then: the exit code is 0, because the command did
+what it was told. Where "abide run" asks, and is told no, it exits with 1.`
 
 const answerExamples = `  abide questions
-  abide answer 0198c2f1-77aa yes
+  abide answer 0198c2f1-77aa 0198c2f2-77aa yes
   abide answer 0198c2f1-77aa 0198c2f2-77aa "use port 8080 instead"`
 
 func (a *app) answerCommand() *cobra.Command {
@@ -102,7 +108,9 @@ func (r *runner) answerOne(ctx context.Context, args []string) (bool, error) {
 	}
 	text := args[len(args)-1]
 	if text == wordExplain && q.Permission != nil {
-		r.app.out.printf("%s", q.explanation())
+		s := &sheet{paint: paint(r.app.out), most: width(r.app.out)}
+		q.explanationOn(s)
+		r.app.out.printf("%s", s.String())
 		return false, nil
 	}
 	for e, err := range r.events.take(ctx) { // events before the answer
@@ -162,7 +170,7 @@ func pick(id event.SessionID, open []question, named []string) (question, error)
 func listed(questions []question) string {
 	var b strings.Builder
 	for _, q := range questions {
-		b.WriteString("  " + q.RequestID + "  " + oneLine(q.sentence()) + "\n")
+		b.WriteString("  " + q.RequestID + "  " + q.inLine() + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -181,6 +189,7 @@ func (r *runner) answerQuestion(ctx context.Context, q question, text string) er
 		return usagef("question %s of session %s was answered by another client in the meantime", q.RequestID, r.id)
 	}
 	r.answered[q.RequestID] = true
+	r.refuses = r.refuses || q.Permission != nil && slices.Contains(noWords, normalised(text))
 	return nil
 }
 

@@ -156,6 +156,9 @@ func (a *app) store() (dir, path string, err error) {
 	if err != nil {
 		return "", "", err
 	}
+	if err = checkStore(loaded); err != nil {
+		return "", "", err
+	}
 	if path, err = daemon.StoreFile(loaded.Config.Store.URL, dir); err != nil {
 		return "", "", configError(err)
 	}

@@ -54,10 +54,11 @@ type app struct {
 	logLevel string
 
 	loaded  *config.Loaded // the configuration; nil before it is read
-	mistake error          // why the configuration of a project that is not trusted is ignored; nil if it is not
+	mistake error          // mistake in the configuration of a project that is not trusted, and what holds of it; nil if there is none
 
 	launcher   *launcher    // the process that whoever started the command waits for; nil if it is this one
 	detached   bool         // true if the command leaves its work to the engine
+	elsewhere  bool         // true if another client has stopped the turn of the command, and may still wait for the reply
 	turnOver   bool         // true if the turn of the command has ended, in whatever way, or waits for an answer
 	stays      bool         // true if work goes on when the command ends
 	unfinished int          // number of sessions of others that are unfinished and wait

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -86,9 +87,24 @@ func (s setting) text() string {
 func listSettings(l *config.Loaded) []setting {
 	list := []setting{}
 	for _, key := range slices.Sorted(maps.Keys(l.Values)) {
-		list = append(list, setting{key, l.Values[key], l.Origins[key]})
+		list = append(list, setting{key, shownValue(key, l.Values[key]), l.Origins[key]})
 	}
 	return list
+}
+
+// shownValue returns a value as it is shown to people. The value of a header is hidden unless it
+// names a variable, because it may be a secret.
+func shownValue(key string, value any) any {
+	text, _ := value.(string)
+	if !isHeader(key) || strings.Contains(text, "${") {
+		return value
+	}
+	return "(hidden)"
+}
+
+// isHeader reports whether a key is a header of an endpoint.
+func isHeader(key string) bool {
+	return strings.HasPrefix(key, "model.headers.") || strings.HasPrefix(key, "providers.") && strings.Contains(key, ".headers.")
 }
 
 func (a *app) configKeys() *cobra.Command {
@@ -145,21 +161,31 @@ func (a *app) trustCommand() *cobra.Command {
 		Long: `A project's ` + trust.File + ` can set model endpoints and extend what agents may access.
 These settings apply only after you trust its directory. The file is shown, and trust
 is for what it holds now: when it changes, only its restrictions apply until you run
-this again, which shows the change. At a terminal you are asked for a yes; without one,
-the command itself is the yes.`,
-		Example: "  abide trust\n  abide trust --list\n  abide trust --remove ../elsewhere",
+this again, which shows the change. You are asked for a yes; without a terminal, --yes
+must say it. A file with a mistake is not trusted.`,
+		Example: "  abide trust\n  abide trust --yes ../project\n  abide trust --list\n  abide trust --remove ../elsewhere",
 		Args:    arguments(0, 1, "at most one DIR"),
 	}
 	remove := c.Flags().Bool("remove", false, "stop trusting the directory")
 	list := c.Flags().Bool("list", false, "list the trusted directories")
-	c.RunE = func(_ *cobra.Command, args []string) error {
+	yes := c.Flags().BoolP("yes", "y", false, "trust without asking: you have read the file")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
-		case *list && (*remove || len(args) > 0):
-			return usagef("--list cannot be used with a DIR or --remove")
+		case *list && (*remove || *yes || len(args) > 0):
+			return usagef("--list cannot be used with a DIR, --yes or --remove")
+		case *remove && *yes:
+			return usagef("--remove and --yes cannot be used together: --yes is for trusting, and removing asks nothing")
 		case *list:
 			return a.listTrusted()
 		}
-		return a.changeTrust(cmp.Or(strings.Join(args, ""), "."), *remove)
+		dir, err := filepath.Abs(cmp.Or(strings.Join(args, ""), "."))
+		if err != nil {
+			return configError(err)
+		}
+		if *remove {
+			return a.removeTrust(dir)
+		}
+		return a.addTrust(cmd.Context(), dir, *yes)
 	}
 	return c
 }
@@ -179,41 +205,44 @@ func (a *app) listTrusted() error {
 	return configError(err)
 }
 
-// changeTrust trusts a directory, or stops trusting it.
-func (a *app) changeTrust(dir string, remove bool) error {
-	absolute, err := filepath.Abs(dir)
+// removeTrust stops trusting a directory.
+func (a *app) removeTrust(dir string) error {
+	store, err := a.trust()
 	if err != nil {
+		return err
+	}
+	if dir, err = store.Remove(dir); err != nil {
 		return configError(err)
+	}
+	a.out.printf("%s is no longer trusted\n", plain(dir))
+	return nil
+}
+
+// addTrust shows the configuration of a directory, and trusts what was shown.
+func (a *app) addTrust(ctx context.Context, dir string, yes bool) error {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return usagef("%s is not a directory", dir)
 	}
 	store, err := a.trust()
 	if err != nil {
 		return err
 	}
-	if remove {
-		if absolute, err = store.Remove(absolute); err != nil {
-			return configError(err)
-		}
-		a.out.printf("%s is no longer trusted\n", plain(absolute))
-		return nil
-	}
-	if info, err := os.Stat(absolute); err != nil || !info.IsDir() {
-		return usagef("%s is not a directory", absolute)
-	}
-	return a.addTrust(store, absolute)
-}
-
-// addTrust shows the configuration of a directory, and trusts what was shown.
-func (a *app) addTrust(store trust.Store, dir string) error {
 	content, err := trust.Read(dir)
 	if err != nil {
 		return configError(err)
+	}
+	layer := config.Layer{Name: filepath.Join(dir, trust.File), Path: filepath.Join(dir, trust.File), Data: content, Project: true, Trusted: true}
+	if _, err := config.Load(layer); err != nil {
+		return configError(fmt.Errorf("%s is not trusted, because of a mistake in it, with which no command would work here: %w", plain(layer.Path), err))
 	}
 	record, known, err := store.Find(dir)
 	if err != nil {
 		return configError(err)
 	}
-	if !known || !record.Covers(content) {
-		if err := a.confirmTrust(filepath.Join(dir, trust.File), store.Shown(record), content); err != nil {
+	shown := store.Shown(record)
+	gone := len(content) == 0 && len(shown) > 0 // and with it what it restricted
+	if !known || gone || !record.Covers(content) {
+		if err := a.confirmTrust(ctx, layer.Path, shown, content, yes); err != nil {
 			return err
 		}
 	}
@@ -227,26 +256,32 @@ func (a *app) addTrust(store trust.Store, dir string) error {
 	return a.printTrusted(config.Layer{Name: trust.File, Path: filepath.Join(dir, trust.File), Data: content, Project: true})
 }
 
-// confirmTrust shows a configuration, or its change, and asks the person at the terminal.
-// Without a terminal the command itself is the yes.
-func (a *app) confirmTrust(path string, shown, content []byte) error {
-	if len(content) == 0 {
-		return nil
+// confirmTrust shows a configuration, or its change, and asks the person at the terminal,
+// unless the command line has said yes. What a person is asked about is shown also if
+// the output is to be short.
+func (a *app) confirmTrust(ctx context.Context, path string, shown, content []byte, yes bool) error {
+	p := a.newPrompter()
+	if p == nil && !yes {
+		return usagef("%s is not trusted: there is no terminal to ask at; read the file, and then say yes with: abide trust --yes", plain(filepath.Dir(path)))
 	}
-	if !a.quiet {
+	if len(content)+len(shown) > 0 && !(yes && a.quiet) {
 		a.err.printf("%s:\n%s", plain(path), a.changeText(path, shown, content))
 	}
-	p := a.newPrompter()
-	if p == nil {
+	if yes {
 		return nil
 	}
-	a.err.printf("%s ", p.paint.in(bold, "? trust this configuration? (y/n)"))
-	line, _ := p.in.ReadString('\n') // the end of input is no yes
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes", "ok":
-		return nil
+	text := "trust this configuration? (y/n)"
+	if len(content) == 0 {
+		text = "trust this directory, which has no " + trust.File + "? (y/n)"
 	}
-	return fmt.Errorf("%s is not trusted: you did not say yes", path)
+	agreed, err := p.confirm(ctx, text)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w; %s is not trusted", err, plain(path))
+	case !agreed:
+		return fmt.Errorf("%s is not trusted: you did not say yes", plain(path))
+	}
+	return nil
 }
 
 // printTrusted prints the keys of a project's configuration that apply now that its

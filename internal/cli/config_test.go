@@ -68,7 +68,11 @@ func TestTheEnvironmentNamesTheProvider(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			setenv(t, c.env)
-			got := choiceFromEnvironment(config.Config{}).provider
+			usual, err := choiceFromEnvironment(config.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := usual.provider
 			if got != nil {
 				got.Abide = nil
 			}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/model/offline"
+	"github.com/abide-run/abide/internal/model/scripted"
 )
 
 const costHelp = `Show what the model requests of all sessions, or of one, have cost: the tokens that the
@@ -21,7 +23,8 @@ zone.
 
 The price of a request is the one that was known when it was made: that of [models] in the
 configuration, or of the built-in list. A sum with requests whose price is not known is
-marked with a + and says how many they are; it never counts them as free.`
+marked with a + and says how many they are; it never counts them as free. Only the models
+that abide itself brings, offline and scripted, are free.`
 
 // costColumns are the names of what costs can be summed up by.
 var costColumns = []string{"session", "day", "model", "purpose"}
@@ -50,14 +53,20 @@ func (a *app) costCommand() *cobra.Command {
 				}
 				p.SessionID = info.SessionID
 			}
+			if *asJSON {
+				r, err := c.Cost(cmd.Context(), p)
+				return first(err, a.out.json(r))
+			}
+			wanted := p.By
+			if !slices.Contains(p.By, "model") { // which requests were free depends on their model
+				p.By = append(slices.Clip(p.By), "model")
+			}
 			r, err := c.Cost(cmd.Context(), p)
 			if err != nil {
 				return err
 			}
-			if *asJSON {
-				return a.out.json(r)
-			}
-			return a.printCosts(r, p.By)
+			r.Costs = sumUp(r.Costs, wanted)
+			return a.printCosts(r, wanted)
 		})
 	}
 	return c
@@ -115,8 +124,11 @@ func (a *app) printCosts(r api.CostResult, by []string) error {
 	if err := a.print(t); err != nil || a.quiet {
 		return err
 	}
-	if total.Unpriced > 0 {
-		a.err.printf("%s no known price, which is not in the sums: set input_price and output_price in [models.\"NAME\"] for later requests\n", plural(int(total.Unpriced), "request has", "requests have"))
+	if n := total.Unpriced - total.Unreported; n > 0 {
+		a.err.printf("%s no known price, which is not in the sums: set input_price and output_price in [models.\"NAME\"] for later requests\n", plural(int(n), "request has", "requests have"))
+	}
+	if n := total.Unreported; n > 0 {
+		a.err.printf("%s no tokens that the provider has counted, so neither tokens nor price are in the sums\n", plural(int(n), "request has", "requests have"))
 	}
 	if r.Unread > 0 {
 		a.err.printf("%s not counted, because the log cannot be read: see abide sessions verify\n", plural(r.Unread, "session is", "sessions are"))
@@ -124,10 +136,28 @@ func (a *app) printCosts(r api.CostResult, by []string) error {
 	return nil
 }
 
+// sumUp sums costs up by the given columns, in the order in which they come. Requests to the
+// models that abide brings cost nothing.
+func sumUp(costs []api.CostSum, by []string) (sums []api.CostSum) {
+	for _, c := range costs {
+		if c.Model == offline.Name || c.Model == scripted.Name || strings.HasPrefix(c.Model, scripted.Name+":") {
+			c.CostUSD, c.Unpriced = new(float64), 0
+		}
+		i := slices.IndexFunc(sums, func(s api.CostSum) bool { return slices.Equal(costKeys(s, by), costKeys(c, by)) })
+		if i < 0 {
+			sums = append(sums, c)
+			continue
+		}
+		addSum(&sums[i], c)
+	}
+	return sums
+}
+
 // addSum adds what matters for the line of totals.
 func addSum(to *api.CostSum, c api.CostSum) {
 	to.Requests += c.Requests
 	to.Unpriced += c.Unpriced
+	to.Unreported += c.Unreported
 	to.InputTokens += c.InputTokens
 	to.OutputTokens += c.OutputTokens
 	to.CacheReadTokens += c.CacheReadTokens
@@ -179,6 +209,8 @@ func price(c api.CostSum) string {
 		return "unknown"
 	case c.Unpriced > 0:
 		return dollars(*c.CostUSD) + " + " + plural(int(c.Unpriced), "unknown", "unknown")
+	case *c.CostUSD == 0:
+		return "free"
 	}
 	return dollars(*c.CostUSD)
 }

@@ -92,6 +92,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	if loaded != nil {
 		examineLimits(loaded.Config.Commands, add)
 		examineSandbox(loaded.Config.Commands, add)
+		a.examineHidden(loaded.Config.Commands, add)
 	}
 	examineSealed(add)
 	if loaded != nil && folder {
@@ -119,7 +120,7 @@ func (a *app) examineConfiguration(add note) *config.Loaded {
 		add("configuration", bad, "%v", err)
 		return nil
 	case a.mistake != nil:
-		add("configuration", doubt, "that of this project is ignored, and what it restricts, because of a mistake in it: %v", a.mistake)
+		add("configuration", doubt, "%v", a.mistake)
 	case len(loaded.Ignored) > 0:
 		add("configuration", doubt, "%s ignored: %s", count(len(loaded.Ignored), "key"), loaded.Ignored[0])
 	case len(loaded.Origins) == 0:
@@ -360,13 +361,19 @@ func (a *app) examineModels(ctx context.Context, l *config.Loaded, add note) {
 	if usual.provider == nil {
 		add("model", good, "%s, because %s; to use another, set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL, or a [model] in the configuration", usual.knownModel(), usual.why)
 	} else {
-		add("model", good, "%s of %s, because %s", cmp.Or(usual.model, "the first model"), usual.name, usual.why)
+		add("model", good, "%s of %s, because %s", cmp.Or(usual.model, "a model"), usual.name, usual.why)
 	}
+	for _, name := range slices.Sorted(maps.Keys(l.Config.Providers)) {
+		if _, err := endpoint(l.Config.Providers[name], settingOf(name)); err != nil {
+			add("provider "+name, bad, "%v", err)
+		}
+	}
+	env := environment(l.Config)
 	told := make([]daemon.Survey, len(list))
 	errs := make([]error, len(list))
 	var asking sync.WaitGroup
 	for i, s := range list {
-		asking.Go(func() { told[i], errs[i] = daemon.Ask(ctx, *s.provider, a.opts.Version) })
+		asking.Go(func() { told[i], errs[i] = daemon.Ask(ctx, *s.provider, a.opts.Version, env) })
 	}
 	asking.Wait()
 	for i, s := range list {
@@ -375,17 +382,24 @@ func (a *app) examineModels(ctx context.Context, l *config.Loaded, add note) {
 			s.model = usual.model
 			variable = cmp.Or(variable, l.Config.Model.APIKeyEnv)
 		}
-		s.examineKey(variable, add)
-		s.examineEndpoint(told[i], errs[i], add)
+		s.examineKey(variable, errs[i], add)
+		if !errors.Is(errs[i], daemon.ErrKeyCommand) {
+			s.examineEndpoint(told[i], errs[i], add)
+		}
 	}
 	examineClock(told, add)
 }
 
 // examineKey checks that the provider has an API key. variable is the name of the
-// environment variable in the configuration, if there is one.
-func (c choice) examineKey(variable string, add note) {
+// environment variable in the configuration, if there is one. err is the error of asking the
+// provider, before which a command that prints the key was run.
+func (c choice) examineKey(variable string, err error, add note) {
 	p := c.provider
-	switch {
+	switch command := p.KeyCommand(); {
+	case command != nil && errors.Is(err, daemon.ErrKeyCommand):
+		add("key of "+c.name, bad, "%v", err)
+	case command != nil:
+		add("key of "+c.name, good, "%s printed one", command.Setting)
 	case p.APIKey != "" || p.BearerToken != "":
 		add("key of "+c.name, good, "there is one")
 	case variable != "":

@@ -34,6 +34,9 @@ func (a *app) config(dir string) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
+	if err := checkStore(loaded); err != nil {
+		return daemon.Config{}, err
+	}
 	c := daemon.Config{
 		Dir:           dir,
 		Version:       a.opts.Version,
@@ -53,31 +56,36 @@ func (a *app) config(dir string) (daemon.Config, error) {
 	if loaded.Config.Store.Sync == "normal" {
 		c.Sync = eventlog.Normal
 	}
-	c.Rest, _ = time.ParseDuration(loaded.Config.Store.Rest)      // config.Load has checked it
-	c.Keep, _ = config.ParseAge(loaded.Config.Retention.Sessions) // likewise
+	c.Rest, c.Keep = loaded.Config.Store.Rest.Value(), loaded.Config.Retention.Sessions.Value()
 	c.Commands = commands(loaded.Config.Commands)
 	c.Workspaces = a.workspaceOptions(loaded.Config)
 	if user := userFile(a.home); user != "" {
 		c.Memory.Dir = filepath.Join(filepath.Dir(user), "memory")
 	}
 	c.Memory.Trusts = a.trusts
-	c.ModelSettings.Silence, _ = time.ParseDuration(loaded.Config.Model.Silence) // likewise
+	c.ModelSettings.Silence = loaded.Config.Model.Silence.Value()
 	if c.Defaults, err = defaults(loaded, cwd); err == nil {
 		err = a.setOutage(&c.Defaults, loaded.Config)
 	}
 	return c, err
 }
 
-// commands converts the settings of commands. config.Load has checked the durations.
+// checkStore returns an error if store.url is wrong. It names the file or the variable that
+// sets it.
+func checkStore(l *config.Loaded) error {
+	if err := daemon.CheckStore(l.Config.Store.URL); err != nil {
+		return configError(fmt.Errorf("store.url in %s: %w", l.Origins["store.url"], err))
+	}
+	return nil
+}
+
+// commands converts the settings of commands.
 func commands(c config.Commands) daemon.Commands {
-	r := daemon.Commands{
+	return daemon.Commands{
 		MaxRunning: c.MaxRunning, MaxMemory: c.MaxMemory, Quota: c.OutputBytes,
 		Sandbox: sandbox.Mode(c.Sandbox), Writable: c.Writable, Offline: c.Network == "off", Cache: cacheFolder(),
+		Wait: c.Wait.Value(), TimeLimit: c.TimeLimit.Value(), Keep: c.Keep.Value(),
 	}
-	r.Wait, _ = time.ParseDuration(c.Wait)
-	r.TimeLimit, _ = time.ParseDuration(c.TimeLimit)
-	r.Keep, _ = time.ParseDuration(c.Keep)
-	return r
 }
 
 // cacheFolder returns the folder for the caches of confined commands; empty if there is no
@@ -100,40 +108,39 @@ func defaults(l *config.Loaded, cwd string) (api.Defaults, error) {
 	d.Scope = event.ScopeRules{Allow: scopeRules(c.Scope.Allow), Deny: scopeRules(c.Scope.Deny)}
 	d.Permissions = event.PermissionRules{
 		Allow: permissionRules(c.Permissions.Allow), Ask: permissionRules(c.Permissions.Ask), Deny: permissionRules(c.Permissions.Deny),
+		Unread: l.Unread,
 	}
 	d.Compaction = compactionRules(c.Compaction)
 	d.Memory = memoryRules(c.Memory)
+	d.Budget = budgetRules(c.Budget)
 	d.Workspace = c.Workspace.Default
 	usual, err := defaultChoice(l)
 	d.Provider, d.Model = usual.provider, usual.model
 	return d, err
 }
 
-// compactionRules converts the settings of compaction. config.Load has checked the
-// duration.
+// compactionRules converts the settings of compaction.
 func compactionRules(c config.Compaction) event.CompactionRules {
-	most, _ := time.ParseDuration(c.Timeout)
 	return event.CompactionRules{
 		Threshold: c.Threshold, RequestThreshold: c.RequestThreshold, Retained: c.RetainedTokens,
-		Model: c.Model, TimeoutMs: most.Milliseconds(), KeepAll: c.KeepOutput,
+		Model: c.Model, TimeoutMs: c.Timeout.Value().Milliseconds(), KeepAll: c.KeepOutput,
 	}
 }
 
 // usualIdle is the default idle time after which extracted facts are written to memory.
 const usualIdle = 15 * time.Minute
 
-// memoryRules converts the settings of memory. config.Load has checked the durations.
+// memoryRules converts the settings of memory.
 func memoryRules(c config.Memory) event.MemoryRules {
 	r := event.MemoryRules{Model: c.Model, Where: c.Where, RecallTokens: c.Recall}
 	if c.ExtractThreshold != nil {
 		r.ExtractThreshold = *c.ExtractThreshold
 	}
-	idle, _ := time.ParseDuration(c.Idle)
+	idle := c.Idle.Value()
 	if c.Idle == "" && r.ExtractThreshold > 0 {
 		idle = usualIdle
 	}
-	most, _ := time.ParseDuration(c.Timeout)
-	r.IdleMs, r.TimeoutMs = idle.Milliseconds(), most.Milliseconds()
+	r.IdleMs, r.TimeoutMs = idle.Milliseconds(), c.Timeout.Value().Milliseconds()
 	return r
 }
 
@@ -236,9 +243,14 @@ const (
 
 // leaveNode closes the node of a command that is over, and returns the error of the
 // command. If other processes need the engine in this process, or with own it has any work,
-// it is closed later.
+// it is closed later. So it is if another process has stopped the turn, because that process
+// still waits to be told what was stopped.
 func (a *app) leaveNode(node *daemon.Node, own bool, err error) error {
 	a.stays = !node.Engine()
+	if a.elsewhere && a.launcher != nil && node.Engine() {
+		a.needed, a.stays = node, true
+		return err
+	}
 	stopped := node.TryStop(own)
 	for try := 0; own && !a.detached && !stopped && try < settleTries; try++ {
 		time.Sleep(settlePause)

@@ -23,6 +23,7 @@ const (
 	exitProvider   = 4 // the model provider did not answer
 	exitNeedsInput = 5 // a question needs an answer; the session waits
 	exitLimit      = 6 // a limit stopped the turn
+	exitOutput     = 7 // the answer does not have the form of the output schema
 )
 
 // An exitError is an error with an exit code. If err is nil, the error was printed
@@ -117,8 +118,10 @@ var failureCodes = map[string]int{
 	string(model.KindTimeout):    exitProvider,
 	turn.ErrorStepLimit:          exitLimit,
 	turn.ErrorLoop:               exitLimit,
+	turn.ErrorBudget:             exitLimit,
 	event.CauseCutOff:            exitLimit,
 	event.CausePaused:            exitLimit,
+	event.CauseOutput:            exitOutput,
 }
 
 // failureCode returns the exit code for a turn that ended with an error.

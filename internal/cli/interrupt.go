@@ -23,6 +23,7 @@ const slowStop = time.Second
 // stop stops the turn because of Ctrl-C, and returns the error with which the run ends.
 // Inputs that wait in the queue stay there.
 func (r *runner) stop(ctx context.Context) error {
+	r.prompter.takeBack()
 	type reply struct {
 		result api.AbortResult
 		err    error
@@ -143,11 +144,23 @@ func describeStop(r api.AbortResult) string {
 func stoppedWork(r api.AbortResult) string {
 	switch {
 	case len(r.Stopped) > 0:
-		names := make([]string, len(r.Stopped))
-		for i, t := range r.Stopped {
-			names[i] = clip(oneLine(t.Command), 60) + " (" + ending(t) + ")"
+		var stopped, over []string
+		for _, t := range r.Stopped {
+			name := clip(inLine(t.Command), 60) + " (" + ending(t) + ")"
+			if t.Status == event.TaskCompleted && !t.Lingering {
+				over = append(over, name)
+			} else {
+				stopped = append(stopped, name)
+			}
 		}
-		return fmt.Sprintf("stopped the turn and %s: %s", plural(len(names), "command", "commands"), strings.Join(names, ", "))
+		text := "stopped the turn"
+		if len(stopped) > 0 {
+			text += fmt.Sprintf(" and %s: %s", plural(len(stopped), "command", "commands"), strings.Join(stopped, ", "))
+		}
+		if len(over) > 0 {
+			text += "; before that it was over: " + strings.Join(over, ", ")
+		}
+		return text
 	case r.Turn:
 		return "stopped the turn"
 	case r.Compaction:

@@ -26,6 +26,8 @@ func TestEveryShownKindIsRenderedOrSilent(t *testing.T) {
 		_, asks, _ := questionOf(eventOf(t, k.Type))
 		rendered := asks || eventDescribers[k.Type] != nil || progressEvents[k.Type] != nil || streamedEvents[k.Type] != nil
 		switch {
+		case k.Question && !asks:
+			t.Errorf("%s is a question, and people cannot answer it: give questionOf in internal/cli/question.go a case, or do not make it a Question in its row in internal/event", k.Type)
 		case rendered && k.Silent:
 			t.Errorf("%s is rendered, and its row in internal/event says that it is Silent", k.Type)
 		case !k.Hidden && !rendered && !k.Silent:
@@ -65,5 +67,24 @@ func TestAKindOfANewerVersionIsShownByItsName(t *testing.T) {
 	}
 	if err := new(outcome).apply(e); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAnEphemeralKindOfANewerVersionIsNotInTheHistory: such an event is shown only with all
+// others.
+func TestAnEphemeralKindOfANewerVersionIsNotInTheHistory(t *testing.T) {
+	e, err := event.Parse(1, []byte(`{"type":"future.thing","id":"i","timestamp":"2026-11-15T12:00:00.000Z","parentId":null,"ephemeral":true,"data":{}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sessionText{events: []event.Event{e}}
+	for _, all := range []bool{false, true} {
+		var out bytes.Buffer
+		if err := s.write(&out, painter{}, all); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out.String(), "future.thing") != all {
+			t.Errorf("with all = %v the story is %q", all, out.String())
+		}
 	}
 }

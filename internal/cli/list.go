@@ -174,7 +174,7 @@ func (l *listing) printNone() {
 	switch {
 	case l.app.quiet:
 	case l.filter != (api.Filter{}):
-		l.app.err.printf("there is no such session\n")
+		l.app.err.printf("no session matches these flags; list all with: abide sessions list\n")
 	default:
 		l.app.err.printf("there are no sessions yet; start one with: abide run \"…\"\n")
 	}

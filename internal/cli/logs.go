@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -13,9 +14,10 @@ func (a *app) logsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "logs TASK",
 		Short: "Print the output of a command",
-		Long: `Print the output of a command, byte for byte. With -f, follow it until the command
-ends. The exit code does not depend on that of the command, which "abide ps --all"
-shows.`,
+		Long: `Print the output of a command, byte for byte. On a terminal, only its text and its
+colours are printed, so that the terminal stays as it was. With -f, follow it until the
+command ends. The exit code does not depend on that of the command, which "abide ps
+--all" shows.`,
 		Example: "  abide logs -f dev-server\n  abide logs --tail 4096 --stream stderr dev-server",
 		Args:    arguments(1, 1, "one TASK"),
 	}
@@ -52,6 +54,12 @@ func theTask(ctx context.Context, c *client.Client, name, session string) (api.T
 // there was when it began. A command may print faster than anybody reads.
 func (a *app) logs(ctx context.Context, c *client.Client, follow bool, p api.TaskOutputParams) error {
 	p.Wait = follow
+	var out io.Writer = a.out
+	if terminal(a.out.w) != nil {
+		calm := &calmWriter{w: a.out}
+		defer func() { _ = calm.Close() }() // the terminal is gone if that fails
+		out = calm
+	}
 	end := int64(-1)
 	for {
 		r, err := c.TaskOutput(ctx, p)
@@ -64,7 +72,7 @@ func (a *app) logs(ctx context.Context, c *client.Client, follow bool, p api.Tas
 		if r.Omitted > 0 {
 			a.err.printf("abide: %d bytes of output are missing here: they were not kept\n", r.Omitted)
 		}
-		if _, err := a.out.Write(r.Data); err != nil {
+		if _, err := out.Write(r.Data); err != nil {
 			return err
 		}
 		if r.End || !follow && (r.Next >= end || len(r.Data) == 0 && r.Omitted == 0) {

@@ -98,7 +98,7 @@ type providerInfo struct {
 }
 
 type defaultInfo struct {
-	ID  string `json:"id,omitempty"` // empty if the provider chooses the model and did not answer
+	ID  string `json:"id,omitempty"` // empty if none is named, and the provider did not answer or there is no reason for any of its models
 	Why string `json:"why"`
 }
 
@@ -112,7 +112,7 @@ func (a *app) models(ctx context.Context, text string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	list, failed := a.survey(ctx, usual, sources(loaded.Config, usual))
+	list, failed := a.survey(ctx, usual, sources(loaded.Config, usual), environment(loaded.Config))
 	list.Models = slices.DeleteFunc(list.Models, func(m modelInfo) bool {
 		return !strings.Contains(strings.ToLower(m.ID), strings.ToLower(text))
 	})
@@ -140,12 +140,12 @@ func sources(c config.Config, usual choice) []choice {
 	}
 	add(usual)
 	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
-		if p, err := endpoint(c.Providers[name]); err == nil {
+		if p, err := endpoint(c.Providers[name], settingOf(name)); err == nil {
 			add(choice{name: name, provider: withModelSettings(p, c, name)})
 		}
 	}
 	for _, scheme := range slices.Sorted(maps.Keys(vendors)) {
-		if p, err := endpoint(config.Provider{Scheme: scheme}); err == nil && usual.usesVendor(scheme) {
+		if p, err := endpoint(config.Provider{Scheme: scheme}, settingOf(scheme)); err == nil && usual.usesVendor(scheme) {
 			add(choice{name: scheme, provider: withModelSettings(p, c, scheme)})
 		}
 	}
@@ -153,12 +153,12 @@ func sources(c config.Config, usual choice) []choice {
 }
 
 // survey asks all providers in parallel for their models.
-func (a *app) survey(ctx context.Context, usual choice, from []choice) (list modelList, failed int) {
+func (a *app) survey(ctx context.Context, usual choice, from []choice, env []string) (list modelList, failed int) {
 	answers := make([]daemon.Survey, len(from))
 	errs := make([]error, len(from))
 	var asking sync.WaitGroup
 	for i, s := range from {
-		asking.Go(func() { answers[i], errs[i] = daemon.Ask(ctx, *s.provider, a.opts.Version) })
+		asking.Go(func() { answers[i], errs[i] = daemon.Ask(ctx, *s.provider, a.opts.Version, env) })
 	}
 	asking.Wait()
 	list.Default = &defaultInfo{usual.knownModel(), usual.why}
@@ -172,8 +172,8 @@ func (a *app) survey(ctx context.Context, usual choice, from []choice) (list mod
 		list.Providers = append(list.Providers, info)
 		names := answers[i].Models
 		if i == 0 && usual.provider != nil {
-			if usual.model == "" && len(names) > 0 {
-				list.Default = &defaultInfo{names[0], usual.why + "; no model is named, so the first one that " + s.name + " lists is used"}
+			if a := answers[i]; usual.model == "" && len(names) > 0 {
+				list.Default = &defaultInfo{a.Default, usual.why + "; no model is named: " + a.Why}
 			}
 			names = append(names, usual.model)
 		}
@@ -242,7 +242,7 @@ func (a *app) printModels(list modelList, text string) error {
 
 // sentence returns the default model and the reason in words.
 func (d *defaultInfo) sentence() string {
-	return fmt.Sprintf("default model: %s (%s)", cmp.Or(d.ID, "the first one that the provider lists"), d.Why)
+	return fmt.Sprintf("default model: %s (%s)", cmp.Or(d.ID, "none yet"), d.Why)
 }
 
 // tokens returns a number of tokens in short form, such as 128k.

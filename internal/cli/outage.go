@@ -13,12 +13,12 @@ import (
 // default: that person can decide to go on waiting.
 const terminalPatience = 10 * time.Minute
 
-// outageRules converts the settings of outages. config.Load has checked the duration.
+// outageRules converts the settings of outages.
 func (a *app) outageRules(c config.Model) event.OutageRules {
 	r := event.OutageRules{Fallback: slices.Clone(c.Fallback)}
-	patience, err := time.ParseDuration(c.Patience)
+	patience := c.Patience.Value()
 	switch {
-	case err == nil:
+	case c.Patience != "":
 	case terminal(a.in) != nil && terminal(a.err) != nil:
 		patience = terminalPatience
 	default:

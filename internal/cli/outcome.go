@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 
 	"github.com/abide-run/abide/internal/event"
@@ -18,13 +19,19 @@ type outcome struct {
 	aborted bool
 	answer  string                  // newest text of the model
 	failure *event.SessionErrorData // error that ends the turn; nil if there is none
+	refused string                  // what a person refused after the newest text of the model, without saying what to do instead; empty if nothing
 	model   string                  // name of the model
 	finish  string                  // reason why the model ended its newest answer
 	steps   int                     // number of answers of the model
 	usage   usage
 	cost    cost
-	open    []question      // open questions, in the order in which they were asked
-	calls   map[string]bool // ids of the unfinished calls
+	open    []question // open questions, in the order in which they were asked
+
+	unanswered bool            // true if nobody answered the question that was closed last: the turn was stopped
+	calls      map[string]bool // ids of the unfinished calls
+
+	schema  json.RawMessage            // JSON schema of the answer; empty if its form is free
+	schemas map[string]json.RawMessage // schemas of accepted inputs, by their ids
 }
 
 // usage is the number of tokens that a turn used.
@@ -75,15 +82,19 @@ func (o *outcome) expect(input string) {
 // restart forgets the turn so far, because another one begins or because its events do
 // not count any more.
 func (o *outcome) restart() {
-	*o = outcome{input: o.input, begun: o.begun, model: o.model}
+	*o = outcome{input: o.input, begun: o.begun, model: o.model, schemas: o.schemas}
 }
 
 // waiting reports whether the turn cannot continue without an answer: there are open
 // questions, and every unfinished call waits for one of them. A call that an agent makes
-// waits if the agent has asked something.
+// waits if the agent has asked something. If the budget is reached, no model is asked before
+// the answer, whatever else goes on.
 func (o *outcome) waiting() bool {
 	asking := make(map[string]bool) // own calls and agents
 	for _, q := range o.open {
+		if q.asksBudget() {
+			return true
+		}
 		asking[cmp.Or(q.Agent, q.CallID)] = true
 	}
 	return len(asking) > 0 && len(o.calls) == len(asking)
@@ -99,7 +110,7 @@ func (o *outcome) apply(e event.Event) error {
 		return err
 	}
 	if isQuestion {
-		if q.Form == nil { // no turn waits for a form
+		if q.Form == nil || q.asksBudget() { // no turn waits for another form
 			o.asked(q)
 		}
 		return nil
@@ -109,6 +120,7 @@ func (o *outcome) apply(e event.Event) error {
 		return decodeFor(e, o.delivered)
 	case event.InputAccepted:
 		o.done = false // the turn of this input will be the newest one
+		return decodeFor(e, o.accepted)
 	case event.ModelCallStart:
 		return decodeFor(e, func(d event.ModelCallStartData) { o.model = d.Model })
 	case event.AssistantUsage:
@@ -116,13 +128,15 @@ func (o *outcome) apply(e event.Event) error {
 	case event.CompactionComplete:
 		return decodeFor(e, o.compacted)
 	case event.AssistantMessage:
-		return decodeFor(e, func(d event.AssistantMessageData) { o.answer = d.Content })
+		return decodeFor(e, func(d event.AssistantMessageData) { o.answer, o.refused = d.Content, "" })
 	case event.ToolStart:
 		return decodeFor(e, func(d event.ToolStartData) { o.calling(d.ToolCallID) })
 	case event.ToolComplete:
 		return decodeFor(e, func(d event.ToolCompleteData) { delete(o.calls, d.ToolCallID) })
-	case event.PermissionDone, event.ExternalDone, event.UserInputDone, event.ExitPlanDone:
-		return decodeFor(e, func(d struct{ RequestID string }) { o.answered(d.RequestID) })
+	case event.PermissionDone:
+		return decodeFor(e, o.decided)
+	case event.ExternalDone, event.UserInputDone, event.ExitPlanDone, event.ElicitationDone:
+		return decodeFor(e, o.closed)
 	case event.SessionError:
 		return decodeFor(e, o.failed)
 	case event.HistoryHidden, event.SessionForked:
@@ -157,12 +171,18 @@ func (o *outcome) delivered(d event.UserMessageData) {
 		o.restart()
 	}
 	o.begun = o.input == "" || awaited
+	if own := o.schemas[d.InputID]; own != nil {
+		o.schema = own
+	}
 }
 
 func (o *outcome) used(d event.AssistantUsageData) {
 	o.steps++
 	o.model, o.finish = d.Model, d.FinishReason
 	o.usage.add(usage{d.InputTokens, d.OutputTokens, d.CacheReadTokens, d.CacheWriteTokens})
+	if d.InputTokens+d.OutputTokens+d.CacheReadTokens+d.CacheWriteTokens == 0 && d.CostUSD != nil && *d.CostUSD == 0 {
+		d.CostUSD = nil // the provider has counted nothing, which is not to say that it bills nothing
+	}
 	o.cost.add(d.CostUSD)
 }
 
@@ -186,14 +206,38 @@ func (o *outcome) asked(q question) {
 		return // it is put to this client again, without the name of the agent that asks
 	}
 	o.open = append(o.open, q)
-	if q.Agent == "" { // the calls of agents are not shown
+	if q.Agent == "" && q.CallID != "" { // the calls of agents are not shown
 		o.calling(q.CallID)
 	}
 }
 
-func (o *outcome) answered(requestID string) {
-	o.open = slices.DeleteFunc(o.open, func(q question) bool { return q.RequestID == requestID })
+// decided closes a permission request. A no without a reason ends the turn, unless the
+// model goes on all the same.
+func (o *outcome) decided(d event.PermissionDoneData) {
+	at := slices.IndexFunc(o.open, func(q question) bool { return q.RequestID == d.RequestID })
+	if at >= 0 && d.Result.Kind == event.DeniedByUser && d.Result.Feedback == "" {
+		o.refused = clip(o.open[at].inLine(), maxRefused)
+	}
+	o.open = slices.DeleteFunc(o.open, func(q question) bool { return q.RequestID == d.RequestID })
+	o.unanswered = d.Answer == nil
 }
+
+// A closing is the end of a question of whatever kind: answers are in one field or the
+// other.
+type closing struct {
+	RequestID string
+	Answer    any
+	Winner    any
+}
+
+// closed removes a question that is not open any more.
+func (o *outcome) closed(d closing) {
+	o.open = slices.DeleteFunc(o.open, func(q question) bool { return q.RequestID == d.RequestID })
+	o.unanswered = d.Answer == nil && d.Winner == nil
+}
+
+// maxRefused is the maximum width of what was refused in the message about it.
+const maxRefused = 200
 
 func (o *outcome) failed(d event.SessionErrorData) {
 	if d.EndsTurn {

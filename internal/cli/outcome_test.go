@@ -134,6 +134,25 @@ func TestUsageIsThatOfTheTurn(t *testing.T) {
 	}
 }
 
+func TestWhatNoProviderHasCountedIsNotFree(t *testing.T) {
+	for name, test := range map[string]struct {
+		used event.AssistantUsageData
+		want *float64
+	}{
+		"counted":                {event.AssistantUsageData{InputTokens: 1, CostUSD: new(0.5)}, new(0.5)},
+		"counted and free":       {event.AssistantUsageData{InputTokens: 1, CostUSD: new(0.0)}, new(0.0)},
+		"not counted":            {event.AssistantUsageData{CostUSD: new(0.0)}, nil},
+		"without a price":        {event.AssistantUsageData{InputTokens: 1}, nil},
+		"billed by the provider": {event.AssistantUsageData{CostUSD: new(0.5)}, new(0.5)},
+	} {
+		o := &outcome{}
+		gather(t, o, message("1", "idle"), test.used)
+		if diff := cmp.Diff(test.want, o.cost.total()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
 func TestEveryKindOfFailureHasItsCode(t *testing.T) {
 	for kind, want := range map[string]int{
 		"auth": 3, "not_found": 3, "model": 3,
@@ -204,5 +223,49 @@ func TestATurnWaitsForTheQuestionOfAnAgent(t *testing.T) {
 	gather(t, &o, ends("task"), starts("own"), asks("own"))
 	if !o.waiting() {
 		t.Error("it does not wait for its own question afterwards")
+	}
+}
+
+// A no without a reason ends the turn, unless the model goes on all the same. A question
+// that nobody answered was not refused.
+func TestATurnThatEndsWithANoWasRefused(t *testing.T) {
+	by := &event.Answered{Digest: "d"}
+	denied := func(feedback string) event.PermissionDoneData {
+		d := allows("1")
+		d.Answer, d.Result = by, event.PermissionResult{Kind: event.DeniedByUser, Feedback: feedback}
+		return d
+	}
+	yes, nobody := allows("1"), allows("1")
+	yes.Answer, yes.Result.Kind = by, event.Approved
+	nobody.Result.Kind = event.Cancelled
+	for name, c := range map[string]struct {
+		then                []event.Payload
+		refused, unanswered bool
+	}{
+		"no":                     {[]event.Payload{denied(""), idle}, true, false},
+		"no with a reason":       {[]event.Payload{denied("use dev"), idle}, false, false},
+		"no, and the model goes": {[]event.Payload{denied(""), says("then not"), idle}, false, false},
+		"yes":                    {[]event.Payload{yes, idle}, false, false},
+		"nobody":                 {[]event.Payload{nobody, idle}, false, true},
+		"a turn after it":        {[]event.Payload{denied(""), idle, message("2", "idle"), idle}, false, false},
+	} {
+		var o outcome
+		gather(t, &o, append([]event.Payload{message("1", "idle"), says("let me"), starts("1"), asks("1")}, c.then...)...)
+		_, refused := o.ending("s").(*turnRefused)
+		if refused != c.refused || o.unanswered != c.unanswered || len(o.open) != 0 {
+			t.Errorf("%s: refused %v, unanswered %v, open %d", name, refused, o.unanswered, len(o.open))
+		}
+	}
+}
+
+// The end of a question of the model says who answered it in a field of its own.
+func TestAnAnsweredQuestionOfTheModelIsAnswered(t *testing.T) {
+	for _, answer := range []*event.Answered{nil, {Digest: "d"}} {
+		var o outcome
+		gather(t, &o, message("1", "idle"), starts("1"), event.UserInputAskedData{RequestID: "q1", ToolCallID: "1", Question: "Q?"},
+			event.UserInputDoneData{RequestID: "q1", Answer: answer})
+		if o.unanswered != (answer == nil) || len(o.open) != 0 {
+			t.Errorf("%+v: unanswered %v, open %d", answer, o.unanswered, len(o.open))
+		}
 	}
 }

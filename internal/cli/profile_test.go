@@ -20,7 +20,7 @@ func TestTheConfigurationTakesEveryProfile(t *testing.T) {
 }
 
 func TestAProfileReachesTheProvider(t *testing.T) {
-	p, err := endpoint(config.Provider{BaseURL: "http://gateway.example", Profile: "mistral"})
+	p, err := endpoint(config.Provider{BaseURL: "http://gateway.example", Profile: "mistral"}, "model")
 	if err != nil || withModelSettings(p, config.Config{}, "x").Abide.Profile != "mistral" {
 		t.Errorf("%+v, %v", p, err)
 	}

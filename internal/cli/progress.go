@@ -155,7 +155,7 @@ func shortArguments(arguments json.RawMessage) string {
 	if json.Unmarshal(arguments, &fields) == nil && len(fields) == 1 {
 		for _, v := range fields {
 			if text, ok := v.(string); ok {
-				return clip(oneLine(text), most)
+				return clip(inLine(text), most)
 			}
 		}
 	}

@@ -1,19 +1,23 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
-// maxPrompt is the maximum number of bytes of a prompt on stdin.
+// maxPrompt is the maximum number of bytes that are read from stdin.
 const maxPrompt = 16 << 20
 
-// prompt returns the prompt: the arguments, the value of --prompt, or standard input.
-// Standard input is read only if the prompt is "-", or if there is no other prompt and
-// it is not a terminal.
-func (a *app) prompt(f *runFlags, args []string) (string, error) {
+// stdinPatience is the time after which a person is told that the program reads stdin.
+const stdinPatience = 3 * time.Second
+
+// prompt returns the prompt: the arguments or the value of --prompt, and standard input
+// unless that is a terminal. If the prompt is "-", standard input is all of it.
+func (a *app) prompt(ctx context.Context, f *runFlags, args []string) (string, error) {
 	text := strings.Join(args, " ")
 	switch {
 	case f.prompt != "" && text != "":
@@ -21,25 +25,62 @@ func (a *app) prompt(f *runFlags, args []string) (string, error) {
 	case f.prompt != "":
 		text = f.prompt
 	}
-	if text == "-" || text == "" && terminal(a.in) == nil {
-		var err error
-		if text, err = a.readPrompt(); err != nil {
-			return "", err
-		}
-	}
 	if !utf8.ValidString(text) {
 		return "", usagef("the prompt is not valid UTF-8: convert it, or put it into a file and give the name of the file in the prompt")
 	}
-	return text, nil
+	if text != "-" && terminal(a.in) != nil {
+		return text, nil
+	}
+	piped, err := a.readStdin(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case text == "-" || strings.TrimSpace(text) == "":
+		return piped, nil
+	case strings.TrimSpace(piped) == "":
+		return text, nil
+	}
+	return text + "\n\n<stdin>\n" + piped + "\n</stdin>", nil
 }
 
-func (a *app) readPrompt() (string, error) {
-	text, err := io.ReadAll(io.LimitReader(a.in, maxPrompt+1))
-	if err != nil {
-		return "", fmt.Errorf("cannot read the prompt from stdin: %w", err)
+// readStdin returns what is on standard input, without the line breaks at its end. Whoever has
+// left a pipe open by mistake is told what the program waits for, and can stop it: the
+// goroutine that reads then ends with the process.
+func (a *app) readStdin(ctx context.Context) (string, error) {
+	type input struct {
+		text []byte
+		err  error
 	}
-	if len(text) > maxPrompt {
-		return "", usagef("the prompt on stdin is longer than %d MiB: put it into a file and give the name of the file in the prompt", maxPrompt>>20)
+	read := make(chan input, 1)
+	go func() {
+		text, err := io.ReadAll(io.LimitReader(a.in, maxPrompt+1))
+		read <- input{text, err}
+	}()
+	notice := time.NewTimer(stdinPatience)
+	defer notice.Stop()
+	for {
+		select {
+		case in := <-read:
+			return stdinText(in.text, in.err)
+		case <-notice.C:
+			if !a.quiet {
+				a.err.printf("abide: reading stdin to its end; to run without it, start with < /dev/null\n")
+			}
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// stdinText returns the text that was read from standard input.
+func stdinText(text []byte, err error) (string, error) {
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("cannot read the prompt from stdin: %w", err)
+	case len(text) > maxPrompt:
+		return "", usagef("what is on stdin is longer than %d MiB: put it into a file and give the name of the file in the prompt", maxPrompt>>20)
+	case !utf8.Valid(text):
+		return "", usagef("what is on stdin is not valid UTF-8: convert it, or put it into a file and give the name of the file in the prompt")
 	}
 	return strings.TrimRight(string(text), "\r\n"), nil
 }

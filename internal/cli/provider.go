@@ -41,7 +41,7 @@ func setVariable(v remote.Vendor) string {
 type choice struct {
 	name     string             // name of the provider; empty for built-in models
 	provider *provider.Provider // nil for built-in models
-	model    string             // empty for the first model of the provider; without a provider, for the offline model
+	model    string             // empty for the default model of the provider; without a provider, for the offline model
 	why      string
 }
 
@@ -63,14 +63,14 @@ func defaultChoice(l *config.Loaded) (choice, error) {
 	case m.Scheme == scripted.Name:
 		path, err := filepath.Abs(m.ModelID) // the engine may have another working directory
 		return choice{model: scripted.Name + ":" + path, why: from(l, "model.scheme")}, err
-	case m.Scheme != "" || m.BaseURL != "" || m.APIKeyEnv != "":
-		p, err := endpoint(config.Provider{Scheme: m.Scheme, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv, Profile: m.Profile, ExtraBody: m.ExtraBody})
+	case m.Scheme != "" || m.BaseURL != "" || m.APIKeyEnv != "" || m.APIKeyCommand != "":
+		p, err := endpoint(m.Endpoint(), "model")
 		name := cmp.Or(m.Scheme, provider.DefaultType)
-		return choice{name, withModelSettings(p, c, name), m.ModelID, from(l, "model.model_id", "model.scheme", "model.base_url", "model.api_key_env")}, err
+		return choice{name, withModelSettings(p, c, name), m.ModelID, from(l, "model.model_id", "model.scheme", "model.base_url", "model.api_key_env", "model.api_key_command")}, err
 	}
-	usual := choiceFromEnvironment(c)
-	if m.ModelID == "" {
-		return usual, nil
+	usual, err := choiceFromEnvironment(c)
+	if m.ModelID == "" || err != nil {
+		return usual, err
 	}
 	usual.model, usual.why = m.ModelID, from(l, "model.model_id")
 	found, ok, err := findProvider(c, usual, m.ModelID)
@@ -92,17 +92,21 @@ func from(l *config.Loaded, keys ...string) string {
 }
 
 // choiceFromEnvironment returns the choice that the environment variables make.
-func choiceFromEnvironment(c config.Config) choice {
+func choiceFromEnvironment(c config.Config) (choice, error) {
 	for _, v := range daemon.Wires.Vendors() {
 		variable := setVariable(v)
 		if !v.Usual || variable == "" {
 			continue
 		}
-		if p, err := endpoint(config.Provider{Scheme: v.Scheme, Profile: c.Model.Profile, ExtraBody: c.Model.ExtraBody}); err == nil { // these vendors all have a default endpoint
-			return choice{name: v.Scheme, provider: withModelSettings(p, c, v.Scheme), why: variable + " is set"}
-		}
+		at := c.Model.Endpoint()
+		at.Scheme = v.Scheme
+		p, err := endpoint(at, "model")
+		return choice{name: v.Scheme, provider: withModelSettings(p, c, v.Scheme), why: variable + " is set"}, err
 	}
-	return choice{why: "no provider is configured, and no key is set"}
+	if len(c.Providers) > 0 {
+		return choice{why: "no key is set, and model.model_id names no model of [providers]"}, nil
+	}
+	return choice{why: "no provider is configured, and no key is set"}, nil
 }
 
 // findProvider returns the provider that a model name selects: with PROVIDER/MODEL, or
@@ -120,7 +124,7 @@ func findProvider(c config.Config, usual choice, name string) (found choice, ok 
 	default:
 		return choice{}, false, nil
 	}
-	at, err := endpoint(p)
+	at, err := endpoint(p, settingOf(prefix))
 	return choice{name: prefix, provider: withModelSettings(at, c, prefix), model: model}, true, err
 }
 
@@ -148,20 +152,52 @@ func ownEndpoint(p *provider.Provider) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(vendors)), func(v remote.Vendor) bool { return v.URL == p.BaseURL })
 }
 
-// endpoint returns a provider of the configuration with its base URL and API key.
-func endpoint(p config.Provider) (*provider.Provider, error) {
+// settingOf returns the table of a provider in the configuration.
+func settingOf(name string) string { return "providers." + name }
+
+// endpoint returns a provider of the configuration with its base URL, its headers, and its API
+// key or the command that prints it. table is where it stands in the configuration.
+func endpoint(p config.Provider, table string) (*provider.Provider, error) {
 	p.Scheme = cmp.Or(p.Scheme, provider.DefaultType)
 	v := vendors[p.Scheme]
 	p.BaseURL = cmp.Or(p.BaseURL, os.Getenv(v.BaseEnv), v.URL)
 	if p.BaseURL == "" {
 		return nil, configError(fmt.Errorf("the %s provider has no endpoint: set base_url in the configuration, or %s", p.Scheme, v.BaseEnv))
 	}
-	found := &provider.Provider{Type: v.Type, WireAPI: v.API, BaseURL: p.BaseURL, APIKey: os.Getenv(cmp.Or(p.APIKeyEnv, v.KeyEnv)), Headers: p.Headers,
-		Azure: provider.Azure{APIVersion: p.APIVersion}, Abide: &provider.Settings{Profile: p.Profile, ExtraBody: p.ExtraBody}}
+	headers, err := expandHeaders(p.Headers, table)
+	if err != nil {
+		return nil, err
+	}
+	found := &provider.Provider{Type: v.Type, WireAPI: v.API, BaseURL: p.BaseURL, Headers: headers,
+		Azure: provider.Azure{APIVersion: p.APIVersion}, Abide: &provider.Settings{Profile: p.Profile, ExtraBody: p.ExtraBody, CacheTTL: p.CacheTTL}}
+	switch {
+	case p.APIKeyCommand != "" && p.APIKeyEnv != "":
+		return nil, configError(fmt.Errorf("%s has both api_key_env and api_key_command: remove one of them", table))
+	case p.APIKeyCommand != "":
+		found.Abide.KeyCommand = &provider.KeyCommand{Command: p.APIKeyCommand, Setting: table + ".api_key_command"}
+		return found, nil
+	}
+	found.APIKey = os.Getenv(cmp.Or(p.APIKeyEnv, v.KeyEnv))
 	if found.APIKey == "" && p.APIKeyEnv == "" && v.TokenEnv != "" {
 		found.BearerToken = os.Getenv(v.TokenEnv)
 	}
 	return found, nil
+}
+
+// expandHeaders returns headers with the values of the variables that they name.
+func expandHeaders(headers map[string]string, table string) (map[string]string, error) {
+	all := make(map[string]string, len(headers))
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		value, err := config.Expand(headers[name], os.Getenv)
+		if err != nil {
+			return nil, configError(fmt.Errorf("%s.headers.%s: %w", table, name, err))
+		}
+		all[name] = value
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return all, nil
 }
 
 // withModelSettings adds the configured settings of models to a provider.
@@ -213,12 +249,12 @@ var tokens = []string{"COPILOT_SDK_AUTH_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"}
 // environment returns the environment of commands: all variables except those with API
 // keys of models. Other secrets are the user's own, and commands may need them.
 func environment(c config.Config) []string {
-	secret := []string{c.Model.APIKeyEnv}
+	secret := append(c.Model.Endpoint().Variables(), c.Model.APIKeyEnv)
 	for v := range maps.Values(vendors) {
 		secret = append(secret, v.KeyEnv, v.TokenEnv)
 	}
 	for p := range maps.Values(c.Providers) {
-		secret = append(secret, p.APIKeyEnv)
+		secret = append(append(secret, p.Variables()...), p.APIKeyEnv)
 	}
 	for w := range maps.Values(c.Workspaces) {
 		secret = append(secret, w.TokenEnv)

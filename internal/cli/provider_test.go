@@ -46,6 +46,7 @@ func TestWhoAnswersAndWhy(t *testing.T) {
 		text, want, why string
 	}{
 		"nothing":       {nil, "", "offline", "no provider is configured, and no key is set"},
+		"none chosen":   {nil, "providers.p={base_url='http://l'}", "offline", "no key is set, and model.model_id names no model of [providers]"},
 		"a key":         {map[string]string{"OPENAI_API_KEY": "k"}, "", "openai " + openAI + " k ", "OPENAI_API_KEY is set"},
 		"both keys":     {map[string]string{"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "a"}, "", "openai " + openAI + " k ", "OPENAI_API_KEY is set"},
 		"a model":       {map[string]string{"OPENAI_API_KEY": "k"}, "model.model_id='m'", "openai " + openAI + " k m", "model.model_id in c.toml"},

@@ -67,7 +67,7 @@ func (a *app) retention(flag string) (time.Duration, error) {
 	if loaded.Config.Retention.Sessions == "" {
 		return 0, usagef("say which sessions are old with --older-than, or set sessions in [retention] of the configuration")
 	}
-	return config.ParseAge(loaded.Config.Retention.Sessions)
+	return loaded.Config.Retention.Sessions.Value(), nil
 }
 
 func (a *app) printPruned(r api.PruneResult) error {

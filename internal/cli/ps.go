@@ -72,7 +72,7 @@ func (a *app) printTasks(list []api.Task, ids []string, all bool) error {
 	short := shorten(ids)
 	t := &table{head: []string{"TASK", "SESSION", "STARTED", "STATUS", "OUTPUT", "COMMAND"}}
 	for _, task := range list {
-		t.add(plain(task.TaskID), plain(short[string(task.SessionID)]), age(task.Started, time.Now()), ending(task), size(task.Bytes), oneLine(task.Command))
+		t.add(plain(task.TaskID), plain(short[string(task.SessionID)]), age(task.Started, time.Now()), ending(task), size(task.Bytes), inLine(task.Command))
 	}
 	return a.print(t)
 }
@@ -148,7 +148,7 @@ func findTask(ctx context.Context, c *client.Client, name string) (api.Task, err
 	}
 	text := ""
 	for _, t := range found {
-		text += fmt.Sprintf("\n  %s  of session %s  %s", t.TaskID, t.SessionID, oneLine(t.Command))
+		text += fmt.Sprintf("\n  %s  of session %s  %s", t.TaskID, t.SessionID, inLine(t.Command))
 	}
 	return api.Task{}, usagef("task %s is ambiguous; give more of its name, or the session with --session:%s", name, text)
 }

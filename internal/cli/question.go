@@ -28,36 +28,28 @@ type question struct {
 
 // questionOf returns the question that an event asks; false if it asks none.
 func questionOf(e event.Event) (question, bool, error) {
-	var q question
-	var err error
-	switch e.Type {
-	case event.PermissionAsked:
-		q.Permission = new(event.PermissionAskedData)
-		err = e.Decode(q.Permission)
-		q.RequestID, q.CallID = q.Permission.RequestID, q.Permission.ToolCallID
-	case event.UserInputAsked:
-		q.Input = new(event.UserInputAskedData)
-		err = e.Decode(q.Input)
-		q.RequestID, q.CallID = q.Input.RequestID, q.Input.ToolCallID
-	case event.ExternalAsked:
-		q.External = new(event.ExternalAskedData)
-		err = e.Decode(q.External)
-		q.RequestID, q.CallID = q.External.RequestID, q.External.ToolCallID
-	case event.ExitPlanAsked:
-		q.Plan = new(event.ExitPlanAskedData)
-		err = e.Decode(q.Plan)
-		q.RequestID, q.CallID = q.Plan.RequestID, q.Plan.ToolCallID
-	case event.ElicitationAsked:
-		q.Form = new(event.ElicitationAskedData)
-		err = e.Decode(q.Form)
-		q.RequestID = q.Form.RequestID
-	default:
-		return q, false, nil
+	if !e.Kind().Question {
+		return question{}, false, nil
 	}
-	if err == nil {
-		var head event.Head
-		head, err = e.Head()
-		q.Agent = head.Agent
+	body, err := e.Body()
+	if err != nil {
+		return question{}, false, err
+	}
+	head, err := e.Head()
+	q := question{Agent: head.Agent}
+	switch d := body.(type) {
+	case event.PermissionAskedData:
+		q.Permission, q.RequestID, q.CallID = &d, d.RequestID, d.ToolCallID
+	case event.UserInputAskedData:
+		q.Input, q.RequestID, q.CallID = &d, d.RequestID, d.ToolCallID
+	case event.ExternalAskedData:
+		q.External, q.RequestID, q.CallID = &d, d.RequestID, d.ToolCallID
+	case event.ExitPlanAskedData:
+		q.Plan, q.RequestID, q.CallID = &d, d.RequestID, d.ToolCallID
+	case event.ElicitationAskedData:
+		q.Form, q.RequestID = &d, d.RequestID
+	default:
+		return question{}, false, nil
 	}
 	return q, err == nil, err
 }
@@ -96,65 +88,119 @@ func (q question) kind() string {
 	return "external_tool"
 }
 
-// sentence returns the question in words.
+// A statement is what a question says: words of the program, and a text of others that it
+// is about.
+type statement struct {
+	words   string // words of the program
+	joint   string // what stands between the words and the text on one line
+	text    string // text of the model or of a client
+	isName  bool   // true if the text is the name of something, which is shown on one line
+	reading string // words of the program about the text; empty if there are none
+}
+
+// sentence returns the question in words, as one text.
 func (q question) sentence() string {
+	s := q.statement()
+	text := s.words + s.joint + s.text
+	if s.reading != "" {
+		text += "? " + s.reading
+	}
+	return text
+}
+
+// inLine returns the question on one line. Of a long one it has the beginning and the end.
+func (q question) inLine() string {
+	s := q.statement()
+	head, hidden, tail := outerParts(s.text)
+	s.text = inLine(head)
+	if hidden != "" {
+		s.text += fmt.Sprintf(" [… %s bytes are not shown here: abide questions shows them …] %s", grouped(len(hidden)), inLine(tail))
+	}
+	text := inLine(s.words) + s.joint + s.text
+	if s.reading != "" {
+		text += "? " + inLine(s.reading)
+	}
+	return text
+}
+
+// statement returns what the question says.
+func (q question) statement() statement {
 	switch {
 	case q.Permission != nil:
-		return describePermission(q.Permission.PermissionRequest)
+		return permissionStatement(q.Permission.PermissionRequest)
 	case q.Input != nil:
 		text := q.Input.Question
 		if len(q.Input.Choices) > 0 {
 			text += " (" + strings.Join(q.Input.Choices, ", ") + ")"
 		}
-		return text
+		return statement{words: "the model asks", joint: ": ", text: text}
 	case q.Plan != nil:
-		return "may it carry out its plan: " + q.Plan.Summary
+		return statement{words: "may it carry out its plan", joint: ": ", text: q.Plan.Summary}
+	case q.asksBudget():
+		return statement{words: q.Form.Message}
 	case q.Form != nil:
-		return q.Form.Message
+		return statement{words: "a form is to be filled in", joint: ": ", text: q.Form.Message}
 	}
-	return fmt.Sprintf("a client must run its tool %s with %s", q.External.ToolName, orNothing(q.External.Arguments))
+	return statement{words: "a client must run its tool " + q.External.ToolName + " with", joint: " ", text: orNothing(q.External.Arguments)}
 }
 
-// describePermission returns a permission request in words.
-func describePermission(raw json.RawMessage) string {
-	var r struct {
-		Kind            string          `json:"kind"`
-		FullCommandText string          `json:"fullCommandText"`
-		FileName        string          `json:"fileName"`
-		Path            string          `json:"path"`
-		LeadsTo         []string        `json:"leadsTo"`
-		Protected       string          `json:"protected"`
-		PutBack         bool            `json:"putBack"`
-		URL             string          `json:"url"`
-		ServerName      string          `json:"serverName"`
-		ToolName        string          `json:"toolName"`
-		Args            json.RawMessage `json:"args"`
+// A shownRequest is what people are shown of a permission request.
+type shownRequest struct {
+	Kind            string          `json:"kind"`
+	FullCommandText string          `json:"fullCommandText"`
+	FileName        string          `json:"fileName"`
+	Diff            string          `json:"diff"`
+	Contents        *string         `json:"newFileContents"`
+	Path            string          `json:"path"`
+	LeadsTo         []string        `json:"leadsTo"`
+	Protected       string          `json:"protected"`
+	PutBack         bool            `json:"putBack"`
+	Command         string          `json:"command"` // command while which a file was changed; empty if it is not known
+	URL             string          `json:"url"`
+	ServerName      string          `json:"serverName"`
+	ToolName        string          `json:"toolName"`
+	Args            json.RawMessage `json:"args"`
+}
+
+// request returns what is shown of the permission request that the question is about; a
+// zero value if there is none, or if it cannot be read.
+func (q question) request() shownRequest {
+	var r shownRequest
+	if q.Permission == nil || json.Unmarshal(q.Permission.PermissionRequest, &r) != nil {
+		return shownRequest{}
 	}
+	return r
+}
+
+// permissionStatement returns what a permission request says.
+func permissionStatement(raw json.RawMessage) statement {
+	unknown := statement{words: "may this be done", joint: ": ", text: string(raw)}
+	var r shownRequest
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return "may this be done: " + string(raw)
+		return unknown
 	}
 	switch r.Kind {
 	case "shell":
-		return "may it run this command: " + r.FullCommandText
+		return statement{words: "may it run this command", joint: ": ", text: r.FullCommandText}
 	case "write":
-		text := "may it write the file " + r.FileName + linkTargets(r.LeadsTo)
+		s := statement{words: "may it write the file", joint: " ", text: r.FileName + linkTargets(r.LeadsTo), isName: true}
 		if r.PutBack {
-			text = "while a command ran, this was changed and put back; may the change be made again: " + r.FileName
+			s.words, s.joint, s.text = "while a command ran, this was changed and put back; may the change be made again", ": ", r.FileName
 		}
 		if r.Protected != "" {
-			text += "? It is protected: " + r.Protected
+			s.reading = "It is protected: " + r.Protected
 		}
-		return text
+		return s
 	case "read":
-		return "may it read " + r.Path + linkTargets(r.LeadsTo)
+		return statement{words: "may it read", joint: " ", text: r.Path + linkTargets(r.LeadsTo), isName: true}
 	case "url":
-		return "may it fetch " + r.URL
+		return statement{words: "may it fetch", joint: " ", text: r.URL, isName: true}
 	case "mcp":
-		return fmt.Sprintf("may it call %s of %s with %s", r.ToolName, r.ServerName, orNothing(r.Args))
+		return statement{words: "may it call " + r.ToolName + " of " + r.ServerName + " with", joint: " ", text: orNothing(r.Args)}
 	case "custom-tool":
-		return fmt.Sprintf("may it call %s with %s", r.ToolName, orNothing(r.Args))
+		return statement{words: "may it call " + r.ToolName + " with", joint: " ", text: orNothing(r.Args)}
 	}
-	return "may this be done: " + string(raw)
+	return unknown
 }
 
 // linkTargets returns the targets of symbolic links in words.
@@ -166,13 +212,7 @@ func linkTargets(to []string) string {
 }
 
 // change returns the diff that a permission request is about; empty if there is none.
-func (q question) change() string {
-	var r struct{ Diff string }
-	if q.Permission == nil || json.Unmarshal(q.Permission.PermissionRequest, &r) != nil {
-		return ""
-	}
-	return r.Diff
-}
+func (q question) change() string { return q.request().Diff }
 
 func orNothing(args json.RawMessage) string {
 	if len(args) == 0 {
@@ -206,7 +246,7 @@ func (q question) forJSON() questionJSON {
 	case q.Plan != nil:
 		a.Question, a.Choices, a.Plan = q.Plan.Summary, q.Plan.Actions, q.Plan.PlanContent
 	case q.Form != nil:
-		a.Schema = q.Form.Schema
+		a.Question, a.Schema = q.Form.Message, q.Form.Schema
 	default:
 		a.Tool, a.Request = q.External.ToolName, q.External.Arguments
 	}
@@ -237,7 +277,7 @@ func (q question) answer(ctx context.Context, c *client.Client, id event.Session
 		}
 		return c.AnswerPlan(ctx, api.AnswerExitPlanParams{SessionID: id, RequestID: q.RequestID, Response: reply})
 	case q.Form != nil:
-		filled, err := fillIn(text)
+		filled, err := q.fillIn(text)
 		if err != nil {
 			return false, err
 		}

@@ -96,9 +96,9 @@ func (a *app) printQuestions(list []listedQuestion) error {
 	}
 	ids := shortIDs(list)
 	return a.out.buffered(func(w io.Writer) error {
-		colours := paint(a.out)
 		for i, q := range list {
-			if _, err := io.WriteString(w, reveal(q.block(colours, ids[i], i > 0))); err != nil {
+			page := &sheet{paint: paint(a.out), most: width(a.out)}
+			if _, err := io.WriteString(w, q.block(page, ids[i], i > 0)); err != nil {
 				return err
 			}
 		}
@@ -107,27 +107,28 @@ func (a *app) printQuestions(list []listedQuestion) error {
 }
 
 // block returns a question as a block of lines. ids are what names it in a command.
-func (q listedQuestion) block(colours painter, ids string, next bool) string {
-	var b strings.Builder
+func (q listedQuestion) block(b *sheet, ids string, next bool) string {
 	if next {
 		b.WriteString("\n")
 	}
-	b.WriteString(colours.in(bold, oneLine(reveal(q.sentence()))) + "\n")
-	for _, line := range q.details() {
-		b.WriteString("  " + line + "\n")
-	}
-	b.WriteString(diffText(colours, q.change(), 0))
-	b.WriteString(q.explanation())
-	b.WriteString(colours.in(faint, "  abide answer "+ids+" "+q.words()) + "\n")
+	q.statementOn(b, "", whole)
+	q.detailsOn(b, whole)
+	q.changeOn(b, whole)
+	q.explanationOn(b)
+	b.own(faint, "  abide answer "+ids+" "+q.words())
 	return b.String()
 }
+
+// approves reports whether an answer to the question can allow something.
+func (q question) approves() bool { return q.Permission != nil || q.Plan != nil }
 
 // minID is the length of a shortened id: as much of a UUID as says when it was made, to
 // the millisecond.
 const minID = 13
 
 // shortIDs returns what names each question in a command: the beginning of the id of its
-// session, and that of its request if the session has several questions.
+// session, and that of its request if the session has several questions, or if the answer
+// may be a yes: by then another question may be open, which nobody has seen.
 func shortIDs(list []listedQuestion) []string {
 	ids := make([]string, len(list))
 	for i, q := range list {
@@ -139,7 +140,7 @@ func shortIDs(list []listedQuestion) []string {
 			}
 		}
 		ids[i] = plain(shortID(string(q.session), sessions))
-		if len(requests) > 1 {
+		if len(requests) > 1 || q.approves() {
 			ids[i] += " " + plain(shortID(q.RequestID, requests))
 		}
 	}
@@ -156,26 +157,73 @@ func shortID(id string, all []string) string {
 	return id
 }
 
-// details returns the lines that say what a question is about beyond its sentence: the
-// reason, the directory, and how the command line was understood.
-func (q question) details() []string {
-	var lines []string
-	switch {
-	case q.Plan != nil && q.Plan.PlanContent != "":
-		return strings.Split(strings.TrimRight(plain(q.Plan.PlanContent), "\n"), "\n")
-	case q.Permission == nil || q.Permission.Abide == nil:
-		return nil
-	}
-	more := q.Permission.Abide
-	if more.Dir != "" {
-		lines = append(lines, "in "+oneLine(more.Dir)+inputText(more))
-	}
-	if len(more.Commands) > 1 || slices.ContainsFunc(more.Commands, func(c event.CommandReading) bool { return len(c.Files) > 0 }) {
-		for _, c := range more.Commands {
-			lines = append(lines, readingText(c))
+// detailsOn writes what a question is about beyond its statement: the plan, the directory,
+// how the command line was understood, and the reason.
+func (q question) detailsOn(s *sheet, how amount) {
+	if q.Plan != nil && q.Plan.PlanContent != "" {
+		if how == whole {
+			s.foreign(q.Plan.PlanContent)
+		} else {
+			s.excerpt(q.Plan.PlanContent)
 		}
 	}
-	return append(lines, q.reasons()...)
+	if q.Permission == nil {
+		return
+	}
+	if command := q.request().Command; command != "" {
+		s.own(faint, "  the command that ran:")
+		s.excerpt(command)
+	}
+	more := q.Permission.Abide
+	if more == nil {
+		return
+	}
+	if more.Dir != "" {
+		s.own(faint, "  in "+inLine(more.Dir)+inputText(more))
+	}
+	// The statement shows a single command already, if it has no files.
+	if len(more.Commands) > 1 || slices.ContainsFunc(more.Commands, func(c event.CommandReading) bool { return len(c.Files) > 0 }) || q.isLong() {
+		q.readingsOn(s, how)
+	}
+	q.reasonsOn(s)
+}
+
+// isLong reports whether the text of the question is too long to be shown whole with it.
+func (q question) isLong() bool {
+	_, hidden, _ := outerParts(q.statement().text)
+	return hidden != ""
+}
+
+// readingsOn writes how a command line was understood: its commands, or only their programs
+// if it is long.
+func (q question) readingsOn(s *sheet, how amount) {
+	list := q.Permission.Abide.Commands
+	if len(list) == 0 {
+		return
+	}
+	if how != whole && (q.isLong() || len(list) > maxTextLines) {
+		var programs []string
+		for _, c := range list {
+			if len(c.Words) > 0 {
+				programs = append(programs, visibleWord(c.Words[0]))
+			}
+		}
+		slices.Sort(programs)
+		s.own(faint, "  understood as "+plural(len(list), "command, of the program:", "commands, of the programs:"))
+		s.excerpt(strings.Join(slices.Compact(programs), " "))
+		return
+	}
+	s.own(faint, "  understood as "+plural(len(list), "command:", "commands:"))
+	for _, c := range list {
+		s.line(faint, readingText(c))
+	}
+}
+
+// reasonsOn writes why a permission is asked for.
+func (q question) reasonsOn(s *sheet) {
+	for _, line := range q.reasons() {
+		s.own(faint, "  "+line)
+	}
 }
 
 // reasons returns the lines that say why a permission is asked for.
@@ -185,7 +233,7 @@ func (q question) reasons() []string {
 	}
 	var lines []string
 	for _, reason := range q.Permission.Abide.Reasons {
-		lines = append(lines, "asked because "+oneLine(reason))
+		lines = append(lines, "asked because "+inLine(reason))
 	}
 	return lines
 }
@@ -225,13 +273,18 @@ func visibleWord(w string) string {
 	return w
 }
 
-// explanation says what each answer to a permission request would allow.
-func (q question) explanation() string {
+// explanationOn writes what each answer to a permission request would allow.
+func (q question) explanationOn(s *sheet) {
 	if q.Permission == nil {
-		return ""
+		return
 	}
-	var b strings.Builder
-	line := func(key, text string) { fmt.Fprintf(&b, "  %-2s %s\n", key, oneLine(text)) }
+	line := func(key, text string) { s.own(plainStyle, fmt.Sprintf("  %-2s %s", key, inLine(text))) }
+	if q.request().PutBack {
+		line("y", "yes, the change is made again")
+		line("n", "no, the file stays as it was before the command; the turn goes on")
+		line("", "any sentence: no, and the model is told the sentence")
+		return
+	}
 	for _, o := range q.offers() {
 		if o.ID == event.OfferOnce {
 			line("y", "yes, "+o.Label)
@@ -241,5 +294,8 @@ func (q question) explanation() string {
 	}
 	line("n", "no; the turn ends")
 	line("", "any sentence: no, and the model is told the sentence")
-	return b.String()
+	if slices.ContainsFunc(q.offers(), func(o event.Offer) bool { return len(o.Grants) > 0 }) {
+		line("", wordHere+", "+wordAlways+": yes, and the first of these offers for all sessions of this directory, or everywhere;")
+		line("", "another offer is named like this: "+wordHere+":OFFER")
+	}
 }

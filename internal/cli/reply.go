@@ -143,6 +143,28 @@ func (q question) decideLasting(kind, word, which string, named bool) (turn.Deci
 	return turn.Decision{Kind: kind, Offer: o.ID}, nil
 }
 
+// granted says what an answer allows beyond this call, and how that ends; empty if it allows
+// nothing.
+func (q question) granted(text string) string {
+	if q.Permission == nil {
+		return ""
+	}
+	d, err := q.decide(text)
+	o, ok := q.offer(d.Offer)
+	if err != nil || !ok {
+		return ""
+	}
+	const revocable = "; abide rules lists it, and abide rules revoke takes it back"
+	until := ", for the rest of the session"
+	switch d.Kind {
+	case turn.ApproveForLocation:
+		until = ", in all sessions of this directory" + revocable
+	case turn.ApprovePermanently:
+		until = ", in all sessions" + revocable
+	}
+	return "(allowed from now on: " + inLine(o.Label) + until + ")"
+}
+
 // words returns the possible answers to a question, for a usage line.
 func (q question) words() string {
 	switch {
@@ -156,6 +178,8 @@ func (q question) words() string {
 		return strings.Join(append(words, "'WHY NOT'"), "|")
 	case q.Plan != nil:
 		return strings.Join(append([]string{"yes", "no"}, append(slices.Clone(q.Plan.Actions), "'WHY NOT'")...), "|")
+	case q.asksBudget():
+		return "yes|no"
 	case q.Form != nil:
 		return "JSON|no|cancel"
 	}
@@ -180,13 +204,17 @@ func (q question) judgePlan(text string) (api.ExitPlanReply, error) {
 }
 
 // fillIn returns the form that a text fills in: a JSON object, or a refusal.
-func fillIn(text string) (api.ElicitationResult, error) {
+func (q question) fillIn(text string) (api.ElicitationResult, error) {
 	word := normalised(text)
 	switch {
 	case slices.Contains(noWords, word), word == turn.Dismiss:
 		return api.ElicitationResult{Action: turn.Dismiss}, nil
 	case word == turn.Cancel:
 		return api.ElicitationResult{Action: turn.Cancel}, nil
+	case q.asksBudget() && slices.Contains(yesWords, word):
+		return api.ElicitationResult{Action: turn.Accept, Content: json.RawMessage("{}")}, nil
+	case q.asksBudget():
+		return api.ElicitationResult{}, unclearf("answer yes to go on, or no to end the turn")
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {

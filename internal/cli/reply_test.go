@@ -40,7 +40,7 @@ func TestWordsAndWhatTheyAnswer(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{`{"a":1}`: "accept", "no": "decline", "cancel": "cancel", "null": unclear, "[1]": unclear, "yes": unclear} {
-		filled, err := fillIn(text)
+		filled, err := question{}.fillIn(text)
 		if got := filled.Action; got != want && !(err != nil && want == unclear) {
 			t.Errorf("%q makes of a form %q, %v; want %q", text, got, err, want)
 		}
@@ -103,11 +103,12 @@ func TestADiffNamesItsFilesAndNothingThatIsNotKnown(t *testing.T) {
 	one, _, _ := strings.Cut(twoFiles[1:], "\n\n")
 	for _, c := range []struct{ diff, want string }{
 		{"", ""},
-		{one, "  @@ -0,0 +1 @@\n  +1\n"}, // the question names the file
-		{twoFiles, "  --- a/dev/null\n  +++ b/w/one\n  @@ -0,0 +1 @@\n  +1\n  --- a/w/two\n  +++ b/w/two\n  @@ -1 +1 @@\n  -diff --git\n  +2\n"},
+		{one, "│ @@ -0,0 +1 @@\n│ +1\n"}, // the question names the file
+		{twoFiles, "│ --- a/dev/null\n│ +++ b/w/one\n│ @@ -0,0 +1 @@\n│ +1\n│ --- a/w/two\n│ +++ b/w/two\n│ @@ -1 +1 @@\n│ -diff --git\n│ +2\n"},
 	} {
-		if got := diffText(painter{}, c.diff, 0); got != c.want {
-			t.Errorf("%q is shown as\n%s\nwant\n%s", c.diff, got, c.want)
+		var got sheet
+		if got.diff(c.diff, 0); got.String() != c.want {
+			t.Errorf("%q is shown as\n%s\nwant\n%s", c.diff, got.String(), c.want)
 		}
 	}
 }
@@ -128,8 +129,8 @@ func TestNothingInAQuestionIsInvisible(t *testing.T) {
 	}
 	q := question{RequestID: "r", Permission: &event.PermissionAskedData{PermissionRequest: raw}}
 	for name, shown := range map[string]string{
-		"abide questions": reveal(listedQuestion{q, "s"}.block(painter{}, "s", false)),
-		"the prompt":      reveal((&prompter{}).text(q)),
+		"abide questions": listedQuestion{q, "s"}.block(&sheet{}, "s", false),
+		"the prompt":      (&prompter{out: &printer{}}).text(q),
 		"no terminal":     (&needsInput{session: "s", questions: []question{q}}).Error(),
 	} {
 		if !strings.Contains(shown, "rm<U+00A0>a<U+200B>b") {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -24,6 +25,8 @@ type result struct {
 	Finish     string          `json:"finish_reason,omitempty"` // reason why the model ended its last answer: model.FinishStop or another
 	Error      *problem        `json:"error,omitempty"`
 	Questions  []questionJSON  `json:"questions,omitempty"`
+
+	Structured json.RawMessage `json:"structured_output,omitempty"` // the answer as a value, if it was to match a schema and does
 }
 
 // A problem is the reason why there is no answer.
@@ -51,15 +54,19 @@ func newResult(id event.SessionID, o *outcome, took time.Duration, err error) re
 	}
 	var needs *needsInput
 	var failed *turnFailed
+	var refused *turnRefused
 	var signal stopSignal
 	switch {
 	case err == nil:
-		r.Result = o.answer
+		r.Result, r.Structured = o.answer, o.structured()
 	case errors.As(err, &needs):
 		r.Subtype = subtypeNeedsInput
 		for _, q := range needs.questions {
 			r.Questions = append(r.Questions, q.forJSON())
 		}
+	case errors.As(err, &refused):
+		r.Subtype = subtypeError
+		r.Error = &problem{Type: "refused", Message: err.Error()}
 	case errors.As(err, &failed):
 		r.Subtype, r.Result = failed.subtype(), o.answer
 		r.Error = &problem{Type: failed.ErrorType, Message: failed.Message, Status: failed.StatusCode}
@@ -79,8 +86,10 @@ func (o *outcome) ending(id event.SessionID) error {
 		return &exitError{failureCode(*o.failure), &turnFailed{*o.failure}}
 	case o.aborted:
 		return fmt.Errorf("the turn was stopped by another client; to go on, send a message: abide run --resume %s \"…\"", id)
+	case o.refused != "":
+		return &turnRefused{id, o.refused}
 	}
-	return nil
+	return o.wrongForm()
 }
 
 // turnFailed is the session.error that ended a turn.
@@ -95,18 +104,23 @@ func (e *turnFailed) subtype() string {
 	return subtypeError
 }
 
-// needsInput is the error of a session that waits for an answer, without a terminal to
-// ask at.
+// needsInput is the error of a session that waits for an answer, without a person at a
+// terminal who could be asked.
 type needsInput struct {
 	session   event.SessionID
 	questions []question
 	unsent    bool // true if the prompt was not sent
+	left      bool // true if a person was asked, and has left with Ctrl-D
 }
 
 func (e *needsInput) Error() string {
-	text := fmt.Sprintf("session %s is waiting for an answer, and there is no terminal to ask at:\n", e.session)
+	why := "and there is no terminal to ask at"
+	if e.left {
+		why = "as long as it takes"
+	}
+	text := fmt.Sprintf("session %s is waiting for an answer, %s:\n", e.session, why)
 	for _, q := range e.questions {
-		text += fmt.Sprintf("  %s  %s\n", q.RequestID, oneLine(reveal(q.sentence())))
+		text += fmt.Sprintf("  %s  %s\n", q.RequestID, q.inLine())
 		for _, line := range q.reasons() {
 			text += "    " + line + "\n"
 		}
@@ -114,9 +128,31 @@ func (e *needsInput) Error() string {
 	if e.unsent {
 		text += "The prompt was not sent.\n"
 	}
-	request := ""
-	if len(e.questions) > 1 {
-		request = " REQUEST"
+	text += fmt.Sprintf("Answer with: abide answer %s%s %s", e.session, e.request(), e.questions[0].words())
+	if e.left {
+		text += fmt.Sprintf("\nTo be asked again here: abide run --resume %s", e.session)
 	}
-	return text + fmt.Sprintf("Answer with: abide answer %s%s %s", e.session, request, e.questions[0].words())
+	return text
+}
+
+// request returns what names the question in the command that answers it. A yes names its
+// question: by then another one may be open, which nobody has seen.
+func (e *needsInput) request() string {
+	switch {
+	case len(e.questions) > 1:
+		return " REQUEST"
+	case e.questions[0].approves():
+		return " " + e.questions[0].RequestID
+	}
+	return ""
+}
+
+// turnRefused is the error of a turn that ended because a permission was refused.
+type turnRefused struct {
+	session event.SessionID
+	what    string // what was asked
+}
+
+func (e *turnRefused) Error() string {
+	return fmt.Sprintf("the turn ended without an answer, because this was refused: %s; to go on, say what to do instead: abide run --resume %s \"…\"", e.what, e.session)
 }

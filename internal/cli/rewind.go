@@ -59,7 +59,7 @@ func (a *app) rewind(ctx context.Context, c *client.Client, p api.RewindParams, 
 			"restoredFiles": done.RestoredFiles, "skippedFiles": done.SkippedFiles,
 		})
 	}
-	a.out.printf("undid %d events of session %s\n", done.EventsRemoved, p.SessionID)
+	a.out.printf("undid %s of session %s\n", plural(done.EventsRemoved, "visible event", "visible events"), p.SessionID)
 	for _, path := range done.RestoredFiles {
 		a.out.printf("restored %s\n", path)
 	}
@@ -78,7 +78,7 @@ func (a *app) previewRewind(ctx context.Context, c *client.Client, p api.RewindP
 	if asJSON {
 		return a.out.json(done)
 	}
-	a.out.printf("would undo %d events of session %s\n", done.EventsRemoved, p.SessionID)
+	a.out.printf("would undo %s of session %s\n", plural(done.EventsRemoved, "visible event", "visible events"), p.SessionID)
 	for _, f := range done.Files {
 		a.out.printf("would restore %s (%s, +%d -%d lines)\n", f.Path, f.ChangeType, f.LinesAdded, f.LinesRemoved)
 	}

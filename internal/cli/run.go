@@ -22,15 +22,23 @@ import (
 
 const runHelp = `Send a prompt to an agent, follow the turn to its end and print the answer.
 
-The prompt is the argument or --prompt. It is read from stdin if it is "-", or if
-there is none and stdin is not a terminal.
+The prompt is the argument or --prompt. What is on stdin is added to it, unless stdin
+is a terminal, and is the whole prompt if there is no other or if that is "-".
 
 The agent may read and write below the working directory; anything else needs your
 permission. At a terminal you are asked: y allows once, the letters that the question
 offers allow more for the session, n refuses, ? explains, and a sentence that says what
 to do instead refuses and is passed on to the model. Without a terminal, abide prints
-the open questions and exits with code 5; the session waits, and "abide answer"
-continues it.
+the open questions and exits with code 5, or with 6 if a budget is reached; the session
+waits, and "abide answer" continues it. Ctrl-D at a question does the same.
+
+A no without a reason ends the turn, and the exit code is 1: the work was not done, so
+that a script does not go on as if it were. What you type before a question is shown, or
+for a question that is answered elsewhere meanwhile, answers nothing.
+
+--attach sends files with the prompt. What a file is, its content decides. If the
+session works in another workspace, the file is there, and local:FILE is one of this
+machine.
 
 Without a prompt, --resume and --continue finish the unfinished turn and print its
 answer, or print the last answer if no turn is unfinished.
@@ -41,13 +49,16 @@ anything, start with --detach: the turn goes on by itself. If you press Ctrl-\ o
 the terminal, the turn goes on if another abide process is the engine ("abide serve"),
 and otherwise waits until you continue it with --resume.
 
-Exit codes: 0 success, 1 the agent failed, 2 usage error, 3 API key or configuration
-error, 4 provider error, 5 a question needs an answer, 6 a limit was reached,
-130 stopped with Ctrl-C, 131 left with Ctrl-\, 129 the terminal was closed,
+Exit codes: 0 success, 1 the agent failed or was refused a permission, 2 usage error,
+3 API key or configuration error, 4 provider error, 5 a question needs an answer,
+6 a limit was reached, 7 the answer does not match --output-schema (it is printed all
+the same), 130 stopped with Ctrl-C, 131 left with Ctrl-\, 129 the terminal was closed,
 143 terminated.`
 
 const runExamples = `  abide run "Reply with exactly: HELLO"
   abide run - < task.md                             # read the prompt from stdin
+  git diff | abide run "Review this change"         # send both
+  abide run --attach chart.png --attach paper.pdf "Does the chart show what the paper says?"
   abide run --output-format json "What is new?" | jq -r .result
   abide run --continue "And now in French"
   abide run --resume 0198c2f1                       # continue after kill -9
@@ -70,7 +81,11 @@ type runFlags struct {
 	detach   bool
 	name     string
 	answers  []string
+	schema   string
+	attach   []string
 
+	maxCost   string // US dollars
+	maxTokens string
 	workspace string
 }
 
@@ -86,8 +101,12 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.yolo, "yolo", false, "allow everything that no rule denies; protected files are asked about all the same")
 	flags.BoolVar(&f.sealed, "sealed", false, "for code that you do not trust: commands change nothing but the working directory, have no network, and run unasked")
 	flags.IntVar(&f.maxSteps, "max-steps", 0, "stop the turn after `N` model requests (default 200)")
+	flags.StringVar(&f.maxCost, "max-cost", "", "ask before the session costs more than `USD` dollars, with its agents; exit code 6 without a terminal")
+	flags.StringVar(&f.maxTokens, "max-tokens-total", "", "ask before the session uses more than `N` tokens, sent and received, with its agents")
 	flags.StringVar(&f.name, "name", "", "`NAME` of the session")
 	flags.StringVar(&f.workspace, "workspace", "", "`WORKSPACE` of a new session: a name of the configuration, unix:PATH, tcp:HOST:PORT, or local for the machine of the engine")
+	flags.StringArrayVar(&f.attach, "attach", nil, "send this `FILE` with the prompt: an image, a PDF or a text; can be repeated")
+	flags.StringVar(&f.schema, "output-schema", "", "JSON schema `FILE` that the answer must match; --json has the value in structured_output")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "send the prompt, print the session id and leave")
 	f.registerFormat(flags)
 }
@@ -132,6 +151,14 @@ func (f *runFlags) check() error {
 		return usagef("--max-steps: %d is negative; give the number of model requests, or 0 for the default", f.maxSteps)
 	case f.scenario != "" && f.model != "" && f.model != "scripted":
 		return usagef("--scenario is for the model scripted, not for %s: omit --model", f.model)
+	}
+	for _, name := range f.attach {
+		if name == "-" || name == "" {
+			return usagef("--attach: %q is not a file; what is piped to abide run joins the prompt", name)
+		}
+	}
+	if _, err := f.limit(); err != nil {
+		return err
 	}
 	for _, answer := range f.answers {
 		if request, _, ok := strings.Cut(answer, "="); !ok || request == "" {
@@ -192,7 +219,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	prompt, err := a.prompt(f, args)
+	prompt, err := a.prompt(ctx, f, args)
 	if err != nil {
 		return err
 	}
@@ -202,7 +229,16 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if f.detach && strings.TrimSpace(prompt) == "" {
 		return usagef("--detach needs a prompt to send")
 	}
+	if f.schema != "" && strings.TrimSpace(prompt) == "" {
+		return usagef("--output-schema needs a prompt to send: it is about the answer to that")
+	}
+	if len(f.attach) > 0 && strings.TrimSpace(prompt) == "" {
+		return usagef("--attach needs a prompt to send the file with")
+	}
 	r := a.newRunner(f)
+	if r.schema, err = f.outputSchema(); err != nil {
+		return err
+	}
 	err = a.withRunner(ctx, r, func() error { return r.run(ctx, prompt) })
 	if err == nil && f.detach {
 		return r.detached()
@@ -223,6 +259,7 @@ func (a *app) withRunner(ctx context.Context, r *runner, f func() error) error {
 			err = r.stop(ctx)
 		}
 		_, stopped := errors.AsType[*turnStopped](err)
+		a.elsewhere = r.seen.aborted && !stopped
 		a.turnOver = stopped || r.seen.done || r.waiting()
 		return err
 	})
@@ -239,7 +276,9 @@ func (r *runner) detached() error {
 		result.Subtype = subtypeDetached
 		r.view.end(result)
 	}
-	if r.app.stays {
+	if r.app.stays && r.queues {
+		r.note(fmt.Sprintf("a turn is under way, and the prompt waits for its end; to follow it: abide run --resume %s (to stop it: abide stop %s)", r.id, r.id))
+	} else if r.app.stays {
 		r.note(fmt.Sprintf("the turn goes on; to follow it: abide run --resume %s (to stop it: abide stop %s)", r.id, r.id))
 	} else {
 		r.note(fmt.Sprintf("no engine is running, so the turn waits; to continue: abide run --resume %s, or start one with: abide serve", r.id))

@@ -3,8 +3,10 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -22,17 +24,23 @@ type runner struct {
 	client  *client.Client
 	view    view
 	started time.Time
+	schema  json.RawMessage   // JSON schema of the answer to the prompt; empty if its form is free
+	files   []json.RawMessage // attachments of the prompt
 
 	id              event.SessionID
 	watching        bool // true when the first event has arrived
 	managed         bool // true if the session cannot be set to allow everything
+	away            bool // true if the session works in another workspace than the machine of the engine
 	seen            outcome
 	events          feed
 	prompter        *prompter        // nil without a terminal
+	left            bool             // true if the person at the terminal has left a question with Ctrl-D
+	refuses         bool             // true if the command itself refuses something
 	offlineReported bool             // true when the use of the offline model was reported, or need not be
 	poll            <-chan time.Time // times at which to look for new events without a notification; nil for never
 	answered        map[string]bool  // ids of the questions that this run has answered
 	interrupted     <-chan struct{}  // closed when the turn is to be stopped; nil before there is one
+	queues          bool             // true if a turn was under way when the prompt was sent, which waits for its end
 	acknowledged    atomic.Bool      // true when the stop of the turn is stored
 	shown           event.Seq        // position of the last stored event that was shown or read
 }
@@ -54,6 +62,7 @@ func (r *runner) run(ctx context.Context, prompt string) error {
 	if err != nil {
 		return err
 	}
+	r.queues = active
 	if err := r.answerGiven(ctx); err != nil {
 		return err
 	}
@@ -67,11 +76,14 @@ func (r *runner) run(ctx context.Context, prompt string) error {
 		return r.needs(true)
 	}
 	r.takeInterrupt()
-	id, err := r.client.Send(ctx, api.SendParams{SessionID: r.id, Prompt: prompt})
+	id, err := r.client.Send(ctx, api.SendParams{
+		SessionID: r.id, Prompt: prompt, OutputSchema: r.schema, Attachments: r.files, RequireAttachments: true,
+	})
 	if err != nil {
-		return err
+		return attachError(err)
 	}
 	r.seen.expect(id)
+	r.seen.accepted(event.InputAcceptedData{InputID: id, OutputSchema: r.schema}) // that event is not shown
 	if r.flags.detach {
 		return nil
 	}
@@ -93,6 +105,10 @@ func (r *runner) create(ctx context.Context) (active bool, err error) {
 	}
 	elsewhere, err := r.elsewhere()
 	if err != nil {
+		return false, err
+	}
+	r.away = elsewhere
+	if r.files, err = r.attached(); err != nil { // before a session is made for nothing
 		return false, err
 	}
 	if elsewhere && r.flags.workspace != "" {
@@ -167,6 +183,9 @@ func (r *runner) openParams() (api.OpenParams, error) {
 	if err != nil {
 		return p, err
 	}
+	if p.Abide.Limit, err = r.flags.limit(); err != nil {
+		return p, err
+	}
 	if p.Abide.Workspace, err = chosenWorkspace(r.flags.workspace); err != nil {
 		return p, err
 	}
@@ -201,6 +220,10 @@ func (r *runner) resume(ctx context.Context) (active bool, err error) {
 		return false, err
 	}
 	r.id = info.SessionID
+	r.away = info.Abide != nil && info.Abide.Workspace != nil
+	if r.files, err = r.attached(); err != nil {
+		return false, err
+	}
 	p, err := r.openParams()
 	if err != nil {
 		return false, err
@@ -217,7 +240,7 @@ func (r *runner) resume(ctx context.Context) (active bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if info.Abide != nil && info.Abide.Workspace != nil {
+	if r.away {
 		if _, err := r.notePlace(ctx); err != nil {
 			return false, err
 		}
@@ -331,9 +354,14 @@ func (r *runner) nothingToDo() error {
 	return r.turnResult()
 }
 
-// turnResult returns the error of a turn that is over, or nil.
+// turnResult returns the error of a turn that is over, or nil. A command that was given a
+// no has done what it was told, also if the turn ends because of it.
 func (r *runner) turnResult() error {
 	err := r.seen.ending(r.id)
+	if refused, ok := errors.AsType[*turnRefused](err); ok && r.refuses {
+		r.note(refused.Error())
+		return nil
+	}
 	if err == nil && r.seen.answer == "" {
 		r.note("the turn ended without an answer")
 	}
@@ -380,6 +408,7 @@ func (r *runner) showEvents(ctx context.Context) error {
 		if err := r.seen.apply(e); err != nil {
 			return err
 		}
+		r.dropAnswered()
 		r.shown = max(r.shown, e.Seq)
 		if e.Type == event.Abort {
 			r.acknowledged.Store(true)
@@ -439,16 +468,25 @@ func (r *runner) unanswered() []question {
 
 // needs returns the error that lists the open questions.
 func (r *runner) needs(unsent bool) error {
-	return &exitError{exitNeedsInput, &needsInput{session: r.id, questions: r.unanswered(), unsent: unsent}}
+	code, open := exitNeedsInput, r.unanswered()
+	if slices.ContainsFunc(open, question.asksBudget) {
+		code = exitLimit
+	}
+	return &exitError{code, &needsInput{session: r.id, questions: open, unsent: unsent, left: r.left}}
 }
 
 // end shows the result. If a signal ended the run, the error says what becomes of the
 // turn.
 func (r *runner) end(ctx context.Context, err error) error {
+	r.prompter.takeBack()
 	var signal stopSignal
 	if err != nil && errors.As(context.Cause(ctx), &signal) {
 		switch err = signal; {
 		case r.id == "":
+		case r.acknowledged.Load():
+			err = fmt.Errorf("%w; the turn is stopped; to go on: abide run --resume %s \"…\"", signal, r.id)
+		case r.isInterrupted():
+			err = fmt.Errorf("%w; it is not known whether the turn was stopped; to make sure: abide abort %s", signal, r.id)
 		case r.app.stays:
 			err = fmt.Errorf("%w; the turn goes on; to follow it: abide run --resume %s (to stop it: abide stop %s)", signal, r.id, r.id)
 		default:
@@ -457,4 +495,14 @@ func (r *runner) end(ctx context.Context, err error) error {
 	}
 	r.view.end(newResult(r.id, &r.seen, time.Since(r.started), err))
 	return err
+}
+
+// isInterrupted reports whether a person has pressed Ctrl-C to stop the turn.
+func (r *runner) isInterrupted() bool {
+	select {
+	case <-r.interrupted:
+		return true
+	default:
+		return false
+	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -48,6 +49,25 @@ func examineSandbox(c config.Commands, add note) {
 		if _, err := os.Stat(path); err != nil {
 			add("sandbox", doubt, "commands.writable names %s, which is not there: it counts as soon as it is", path)
 		}
+	}
+}
+
+// examineHidden reports a data folder that the sandbox cannot keep from commands, because
+// it is in a folder that they may write.
+func (a *app) examineHidden(c config.Commands, add note) {
+	dir, err := dataFolder(a.home, "ABIDE_HOME")
+	if err != nil || sandbox.Mode(c.Sandbox) == sandbox.Off {
+		return // that was said
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return
+	}
+	work, err := os.Getwd()
+	if err != nil {
+		return
+	}
+	if at := sandbox.WritableAt(dir, work, os.Environ()); at != "" {
+		add("sandbox", doubt, "the data folder %s is in %s, which commands may write: they can read and change it, with the keys in it; keep it elsewhere (--home, ABIDE_HOME), or use abide run --sealed", dir, at)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -47,9 +48,9 @@ func (a *app) settings() (*config.Loaded, error) {
 
 // projectLayers reads the configuration of the current project. A mistake in the file of
 // a trusted project is an error. A mistake in the file of an untrusted project must not
-// stop the user from working: it is reported, and the file is ignored. What a file
-// restricted when the user trusted it stays restricted until the user trusts it as it is
-// now, also if it is gone.
+// stop the user from working, and lifts no restriction: it is reported, and the
+// restrictions that can be read apply. What a file restricted when the user trusted it stays
+// restricted until the user trusts it as it is now, also if it is gone or cannot be read.
 func (a *app) projectLayers() ([]config.Layer, error) {
 	store, err := a.trust()
 	hadFile := func(dir string) bool {
@@ -75,31 +76,52 @@ func (a *app) projectLayers() ([]config.Layer, error) {
 	trusted := known && err == nil && record.Covers(data)
 	layer := config.Layer{Name: path, Path: path, Data: data, Project: true, Trusted: trusted, Changed: known && !trusted}
 	var layers []config.Layer
-	if shown := store.Shown(record); err == nil && (layer.Changed || len(data) == 0 && len(shown) > 0) {
+	if shown := store.Shown(record); layer.Changed || len(data) == 0 && len(shown) > 0 {
 		a.reportChange(path, shown, data)
-		layers = keptLayers(path, shown)
+		layers = a.keptLayers(path, shown)
 	}
-	if err == nil && !trusted {
+	if err == nil {
 		_, err = config.Load(layer)
 	}
-	if err == nil || trusted {
-		return append(layers, layer), configError(err)
+	switch {
+	case err == nil:
+		return append(layers, layer), nil
+	case trusted:
+		return nil, configError(err)
 	}
-	a.mistake = err
-	if !a.quiet {
-		a.err.printf("abide: ignored the configuration of this project, and what it restricts, because of a mistake in it: %s\n", plain(err.Error()))
-	}
-	return layers, nil
+	return append(layers, a.restrictions(layer, err)), nil
 }
 
 // keptLayers returns the restrictions of a configuration that the user trusted before it
-// changed; none if this version cannot read it.
-func keptLayers(path string, shown []byte) []config.Layer {
-	kept := config.Layer{Name: path + " as you trusted it", Path: path, Data: shown, Project: true, Changed: true, Kept: true}
-	if _, err := config.Load(kept); err != nil {
+// changed.
+func (a *app) keptLayers(path string, shown []byte) []config.Layer {
+	if len(shown) == 0 {
 		return nil
 	}
+	kept := config.Layer{Name: path + " as you trusted it", Path: path, Data: shown, Project: true, Changed: true, Kept: true}
+	if _, err := config.Load(kept); err != nil {
+		kept = a.restrictions(kept, err)
+	}
 	return []config.Layer{kept}
+}
+
+// restrictions reports a mistake in the file of a project, and returns what the file
+// restricts as far as it can be read.
+func (a *app) restrictions(layer config.Layer, mistake error) config.Layer {
+	readable := layer.Restrictions()
+	a.mistake = fmt.Errorf("there is a mistake in the configuration of this project: %w; %s", mistake, stillHeld(readable.Unread))
+	if !a.quiet {
+		a.err.printf("abide: %s\n", plain(a.mistake.Error()))
+	}
+	return readable
+}
+
+// stillHeld says what holds of a project's configuration that has a mistake.
+func stillHeld(unread bool) string {
+	if unread {
+		return "what it restricts applies as far as it can be read, and because there may be more, every call is asked about, also with --yolo"
+	}
+	return "only what it restricts applies"
 }
 
 // reportChange shows how a configuration differs from the one that the user trusts.
@@ -115,7 +137,10 @@ func (a *app) reportChange(path string, shown, now []byte) {
 
 // changeText returns the change of a configuration as it is printed.
 func (a *app) changeText(path string, shown, now []byte) string {
-	return reveal(diffText(paint(a.err), files.Diff(path, shown, now), 0))
+	s := &sheet{paint: paint(a.err), most: width(a.err)}
+	text, _ := files.Diff(path, shown, now)
+	s.diff(text, 0)
+	return s.String()
 }
 
 // userFile returns the path of the user's configuration; empty if there is no home

@@ -153,9 +153,12 @@ func writeEntry(w io.Writer, paint painter, at event.Seq, who, text string) erro
 
 // describeEvent returns who said or did what in an event; who is empty if the event is not
 // shown. An event that does not decode is returned as its JSON, and an event of an
-// unknown type as its type.
+// unknown type as its type, unless it is ephemeral.
 func describeEvent(e event.Event) (who, text string) {
 	if _, known := e.Type.Kind(); !known {
+		if e.Kind().Ephemeral {
+			return "", ""
+		}
 		return "unknown", string(e.Type)
 	}
 	who, text, err := decodeAndDescribe(e)
@@ -214,7 +217,7 @@ var (
 		return "forked", fmt.Sprintf("from %s at %d", d.Parent, d.At)
 	})
 	_ = describe(func(d event.HistoryHiddenData) (who, text string) {
-		return "rewound", fmt.Sprintf("%d to %d", d.From, d.To)
+		return "rewound", fmt.Sprintf("positions %d to %d", d.From, d.To)
 	})
 	_ = describe(func(d event.CompactionCompleteData) (who, text string) { return "note", compactedTo(d) })
 	_ = describe(func(d event.ContextEpochData) (who, text string) {

@@ -41,6 +41,30 @@ func control(f *os.File, do func(fd int) error) error {
 	return failed
 }
 
+// awaitInput waits until something can be read from a terminal, also the end of input or
+// an error.
+func awaitInput(tty *os.File) { pollInput(tty, nil) }
+
+// hasInput reports whether something can be read from a terminal without waiting.
+func hasInput(tty *os.File) bool { return pollInput(tty, new(unix.Timeval)) }
+
+// pollInput waits until something can be read from a terminal, or for a time; nil is
+// without end.
+func pollInput(tty *os.File, timeout *unix.Timeval) bool {
+	ready := 0
+	err := control(tty, func(fd int) error {
+		for {
+			var set unix.FdSet
+			set.Set(fd)
+			var err error
+			if ready, err = unix.Select(fd+1, &set, nil, nil, timeout); err != unix.EINTR {
+				return err
+			}
+		}
+	})
+	return err != nil || ready > 0 // reading tells the error
+}
+
 // width returns the maximum number of columns of a table; zero if there is no limit.
 func width(out io.Writer) int {
 	f := terminal(out)

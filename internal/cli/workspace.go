@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,7 +18,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/abide-run/abide/internal/approval/protect"
+	"github.com/abide-run/abide/internal/daemon"
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/process/sandbox"
 	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/bridge"
 	"github.com/abide-run/abide/internal/workspace/local"
@@ -60,7 +64,7 @@ func (a *app) workspaceCommand() *cobra.Command {
 	c.Flags().StringVar(&f.cert, "tls-cert", "", "`FILE` with the TLS certificate")
 	c.Flags().StringVar(&f.key, "tls-key", "", "`FILE` with the private key of the certificate")
 	c.Flags().StringVar(&f.dir, "dir", "", "directory `DIR` that paths are relative to and commands run in (default the current one)")
-	c.Flags().BoolVar(&f.confine, "confine", false, "keep file calls inside the directory; commands are not confined, use a container for that")
+	c.Flags().BoolVar(&f.confine, "confine", false, "keep file calls inside the directory; commands.sandbox says what commands may do")
 	c.RunE = func(cmd *cobra.Command, _ []string) error { return a.workspace(cmd.Context(), f) }
 	c.AddCommand(a.workspaceList(), a.workspaceCheck())
 	return c
@@ -80,17 +84,23 @@ func (a *app) workspace(ctx context.Context, f *workspaceFlags) error {
 	if err != nil {
 		return err
 	}
-	manager, err := a.processes(home)
+	confined, err := a.workspaceSandbox(home, f)
+	if err != nil {
+		return err
+	}
+	defer confined.Close()
+	manager, err := a.processes(home, confined)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = manager.Close() }() // commands keep running
 	protected := protect.ForUser(filepath.Dir(home))
-	served, err := local.NewServed(dir, manager, local.Options{Confine: f.confine, Protected: protected.Protected, List: protected})
+	roots := &servedRoots{folder: filepath.Join(home, "roots")}
+	served, err := local.NewServed(dir, manager, local.Options{Confine: f.confine, Protected: protected.Protected, List: protected, Roots: roots.of})
 	if err != nil {
 		return configError(err)
 	}
-	door, err := f.openListeners(ctx, home)
+	door, err := f.openListeners(ctx, home, confined.Confines())
 	if err != nil {
 		return err
 	}
@@ -156,8 +166,57 @@ func folderOf(dir string) (string, error) {
 	return dir, nil
 }
 
+// workspaceSandbox opens the sandbox of the commands of a workspace. They can read neither
+// the data folder nor what lets a client in.
+func (a *app) workspaceSandbox(home string, f *workspaceFlags) (*sandbox.Sandbox, error) {
+	settings, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	hidden := []string{filepath.Dir(home)}
+	for _, path := range []string{f.tokenFile, f.key} {
+		if path == "" {
+			continue
+		}
+		if path, err = filepath.Abs(path); err != nil {
+			return nil, configError(err)
+		}
+		hidden = append(hidden, path)
+	}
+	warn := func(text string) { a.err.printf("abide: %s\n", plain(text)) }
+	return daemon.OpenSandbox(commands(settings.Config.Commands), hidden, warn), nil
+}
+
+// servedRoots are the working directories of the sessions that work here.
+type servedRoots struct {
+	folder string
+	mu     sync.Mutex
+	known  map[process.Owner]*sandbox.Roots
+}
+
+// maxServedRoots is how many sessions are remembered: more are read again.
+const maxServedRoots = 1024
+
+func (r *servedRoots) of(session process.Owner) (*sandbox.Roots, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.known[session]; known != nil {
+		return known, nil
+	}
+	if err := os.MkdirAll(r.folder, 0o700); err != nil {
+		return nil, err
+	}
+	if r.known == nil || len(r.known) >= maxServedRoots {
+		r.known = make(map[process.Owner]*sandbox.Roots)
+	}
+	sum := sha256.Sum256([]byte(session)) // an owner can be any text
+	roots := &sandbox.Roots{File: filepath.Join(r.folder, hex.EncodeToString(sum[:16])+".json")}
+	r.known[session] = roots
+	return roots, nil
+}
+
 // processes opens the process manager of the workspace.
-func (a *app) processes(home string) (*process.Manager, error) {
+func (a *app) processes(home string, confined *sandbox.Sandbox) (*process.Manager, error) {
 	settings, err := a.settings()
 	if err != nil {
 		return nil, err
@@ -167,7 +226,7 @@ func (a *app) processes(home string) (*process.Manager, error) {
 	}
 	limits := commands(settings.Config.Commands)
 	m, err := process.Open(filepath.Join(home, "processes"), process.Options{
-		Env: environment(settings.Config), Shell: process.Shell(), MaxRunning: limits.MaxRunning, Quota: limits.Quota,
+		Env: environment(settings.Config), Shell: process.Shell(), Sandbox: confined, MaxRunning: limits.MaxRunning, Quota: limits.Quota,
 		Limits: process.Limits{Time: limits.TimeLimit, Memory: limits.MaxMemory},
 	})
 	if errors.Is(err, process.ErrInUse) {
@@ -185,7 +244,7 @@ type workspaceListeners struct {
 }
 
 // openListeners opens the listeners, and refuses addresses that are not safe.
-func (f *workspaceFlags) openListeners(ctx context.Context, home string) (*workspaceListeners, error) {
+func (f *workspaceFlags) openListeners(ctx context.Context, home string, confines bool) (*workspaceListeners, error) {
 	if f.listen == "" {
 		f.listen = "unix:" + filepath.Join(home, "sock")
 	}
@@ -201,7 +260,9 @@ func (f *workspaceFlags) openListeners(ctx context.Context, home string) (*works
 		return nil, err
 	}
 	if network == "unix" {
-		d.listeners, err = listenUnix(place)
+		if d.listeners, err = listenUnix(place); err == nil && confines && d.server.Token == "" {
+			d.listeners[0] = outsideListener{d.listeners[0]}
+		}
 		return d, err
 	}
 	if d.server.TLS == nil && !bridge.IsLoopback(place) {
@@ -263,6 +324,20 @@ func listenUnix(path string) ([]net.Listener, error) {
 		return nil, configError(err)
 	}
 	return []net.Listener{l}, nil
+}
+
+// An outsideListener closes the connections of confined commands. On a socket without a token
+// they could start commands that are not confined, or that nobody was asked about.
+type outsideListener struct{ net.Listener }
+
+func (l outsideListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil || !sandbox.ConfinedPeer(c) {
+			return c, err
+		}
+		c.Close()
+	}
 }
 
 // isLeft reports whether there is a socket on which no process listens. A file of another

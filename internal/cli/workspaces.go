@@ -42,7 +42,7 @@ func (a *app) workspaceOptions(c config.Config) workspaces.Options {
 		}
 		return placesOf(loaded.Config), nil
 	}}
-	o.Patience, _ = time.ParseDuration(c.Workspace.Patience) // config.Load has checked it
+	o.Patience = c.Workspace.Patience.Value()
 	return o
 }
 

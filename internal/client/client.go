@@ -16,6 +16,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -183,9 +184,13 @@ func text(v json.RawMessage) string {
 	return s
 }
 
-// call makes a request and decodes the answer.
+// call makes a request and decodes the answer. If ctx ends the call, the error is its cause
+// alone: whoever ended it need not know which request was under way.
 func call[R any](ctx context.Context, c *Client, method string, params any) (R, error) {
 	var r R
 	err := c.rpc.Call(ctx, method, params, &r)
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+		err = cause
+	}
 	return r, err
 }

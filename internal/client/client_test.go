@@ -131,6 +131,22 @@ func TestWhatCameBeforeAnAnswerIsInTheStreamWhenTheCallReturns(t *testing.T) {
 }
 
 // fake connects a client to a runtime that a test plays.
+func TestACallThatIsEndedReturnsTheCauseAlone(t *testing.T) {
+	begun := make(chan struct{})
+	stop, c := fake(t, func(ctx context.Context, _ *jsonrpc.Request) (any, error) {
+		close(begun)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}, client.Options{})
+	defer stop()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("terminated")
+	go func() { <-begun; cancel(cause) }()
+	if _, err := c.TaskOutput(ctx, api.TaskOutputParams{TaskID: "t", Wait: true}); err != cause {
+		t.Errorf("err = %v, want %v", err, cause)
+	}
+}
+
 func fake(t *testing.T, handle jsonrpc.HandlerFunc, opts client.Options) (stop func(), c *client.Client) {
 	t.Helper()
 	_, stop, c = played(t, handle, opts)

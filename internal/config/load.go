@@ -27,6 +27,7 @@ type Layer struct {
 	Trusted bool   // true if the user trusts the directory of the project with this content
 	Changed bool   // true if the user trusts the directory with another content
 	Kept    bool   // true for that other content: its restrictions apply, and the rest is not reported
+	Unread  bool   // true if the file may restrict more than Data: see Layer.Restrictions
 }
 
 // Loaded is the configuration with the source of each value.
@@ -35,6 +36,7 @@ type Loaded struct {
 	Values  map[string]any    // the values that are set, by key
 	Origins map[string]string // the source of each value, by key
 	Ignored []Ignored         // the keys of an untrusted project that do not apply
+	Unread  bool              // true if there may be restrictions that could not be read
 }
 
 // Ignored is a key that does not apply, because its directory is not trusted.
@@ -72,6 +74,7 @@ func Load(layers ...Layer) (*Loaded, error) {
 	l := &Loaded{Values: make(map[string]any), Origins: make(map[string]string)}
 	merged := make(map[string]any)
 	for _, layer := range layers {
+		l.Unread = l.Unread || layer.Unread
 		if len(layer.Data) == 0 {
 			continue
 		}
@@ -120,6 +123,9 @@ func (l Layer) read() (map[string]any, error) {
 	}
 	if err := l.checkRuleTables(values); err != nil {
 		return nil, err
+	}
+	if mistakes := c.checkAnchored(); len(mistakes) > 0 && !l.Project {
+		return nil, l.report(mistakes)
 	}
 	l.anchor(values)
 	return values, nil
@@ -230,7 +236,7 @@ func anchorKey(table map[string]any, key, dir string) {
 	if !ok || path == "" || filepath.IsAbs(path) {
 		return
 	}
-	if rest, home := strings.CutPrefix(path, "~/"); home {
+	if rest, home := strings.CutPrefix(path+"/", "~/"); home {
 		if dir, err := os.UserHomeDir(); err == nil {
 			table[key] = filepath.Join(dir, rest)
 		}
@@ -294,14 +300,14 @@ func narrowing(key string) bool {
 }
 
 // userOnly reports whether no project may set a key: what is kept of all sessions, where the
-// key of their secrets is, to whom a token is sent, and how the commands of all sessions are
-// confined, is not for one project to decide.
+// key of their secrets is, to whom a token is sent, how the commands of all sessions are
+// confined, and what requests may cost, is not for one project to decide.
 func userOnly(key string) bool {
 	switch key {
 	case "commands.sandbox", "commands.writable", "commands.network", "store.key_file", "workspace.patience":
 		return true
 	}
-	return strings.HasPrefix(key, "retention.") || strings.HasPrefix(key, "workspaces.")
+	return strings.HasPrefix(key, "retention.") || strings.HasPrefix(key, "workspaces.") || strings.HasPrefix(key, "budget.")
 }
 
 // narrow removes the keys that a project may not set, and returns them.

@@ -9,7 +9,17 @@ import (
 
 // Retention sets how long things are kept. The zero value keeps everything.
 type Retention struct {
-	Sessions string `toml:"sessions" doc:"Time after its last change after which abide serve deletes a session, like 90d; sessions are kept forever if empty. A session that is unfinished, waits for an answer, runs a command, is in use, is damaged or has a name is never deleted. A project's file cannot set it."`
+	Sessions Age `toml:"sessions" doc:"Time after its last change after which abide serve deletes a session, like 90d; sessions are kept forever if empty. A session that is unfinished, waits for an answer, runs a command, is in use, is damaged or has a name is never deleted. A project's file cannot set it."`
+}
+
+// An Age is a setting that is a time after the last change, like 36h or 90d; empty if it
+// is not set.
+type Age string
+
+// Value returns the length of time, which Load has checked; zero if it is not set.
+func (a Age) Value() time.Duration {
+	d, _ := ParseAge(string(a))
+	return d
 }
 
 // maxAge is the longest age, which is longer than that of anything that is stored.
@@ -34,8 +44,8 @@ func ParseAge(text string) (time.Duration, error) {
 }
 
 // age checks a setting that is an age, which must not be zero.
-func age(list []mistake, key path, value string) []mistake {
-	if d, err := ParseAge(value); value == "" || err == nil && d > 0 {
+func age(list []mistake, key path, value Age) []mistake {
+	if d, err := ParseAge(string(value)); value == "" || err == nil && d > 0 {
 		return list
 	}
 	return append(list, wrong(key, "%q is not an age like 36h, 90d or 12w", value))

@@ -9,8 +9,8 @@ import (
 
 // Workspace sets in which workspace new sessions work.
 type Workspace struct {
-	Default  string `toml:"default" doc:"Workspace of new sessions: a name of [workspaces], unix:PATH or tcp:HOST:PORT; local, or empty, is the machine of the engine."`
-	Patience string `toml:"patience" doc:"Time that a call waits for a workspace that cannot be reached before it fails, like 30s."`
+	Default  string   `toml:"default" doc:"Workspace of new sessions: a name of [workspaces], unix:PATH or tcp:HOST:PORT; local, or empty, is the machine of the engine."`
+	Patience Duration `toml:"patience" doc:"Time that a call waits for a workspace that cannot be reached before it fails, like 30s."`
 }
 
 // A Place is a workspace that "abide workspace" serves.

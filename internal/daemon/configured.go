@@ -19,6 +19,8 @@ type configuredModel struct {
 	maxOutput int    // default of requests that do not set it
 	effort    string // default reasoning effort of requests that do not set it
 	stream    bool   // true if replies are always streamed from the provider
+
+	temperature, topP *float64 // defaults of requests that do not set them
 }
 
 // configure returns a model of a provider with its settings.
@@ -29,6 +31,10 @@ func configure(m model.Model, p provider.Provider, name string) model.Model {
 	}
 	if p.Abide != nil && (t.can.Reasoning || !t.can.Known) {
 		t.effort = p.Abide.ReasoningEffort
+	}
+	if p.Abide != nil {
+		own := p.Abide.Models[name]
+		t.temperature, t.topP = own.Temperature, own.TopP
 	}
 	// A request without data for a while is ended, and a long reply that is not
 	// streamed sends no data. Not all Chat Completions servers stream well.
@@ -42,15 +48,25 @@ func (t configuredModel) Ask(ctx context.Context, req *model.Request, on func(mo
 	own.Can = &t.can
 	own.MaxOutput = cmp.Or(req.MaxOutput, t.maxOutput)
 	own.ReasoningEffort = cmp.Or(req.ReasoningEffort, t.effort)
+	own.Temperature, own.TopP = cmp.Or(req.Temperature, t.temperature), cmp.Or(req.TopP, t.topP)
 	if on == nil && t.stream {
 		on = func(model.Delta) {}
 	}
 	reply, err := t.Model.Ask(ctx, &own, on)
-	if err == nil && t.can.Price != nil {
-		cost := t.can.Price.Cost(reply.Usage)
-		reply.Cost = &cost
+	if err == nil {
+		reply.Cost = t.costOf(reply.Usage)
 	}
 	return reply, err
+}
+
+// costOf returns the price of a reply; nil if it is not known. What the provider has not
+// counted has no price, unless the model is free.
+func (t configuredModel) costOf(u model.Usage) *float64 {
+	price := t.can.Price
+	if price == nil || u == (model.Usage{}) && *price != (model.Price{}) {
+		return nil
+	}
+	return new(price.Cost(u))
 }
 
 // ModelSettings are the configured settings of models, for providers that bring none along.

@@ -100,6 +100,55 @@ func TestRequestsAreMadeAsWrittenDown(t *testing.T) {
 	}
 }
 
+// A silent model does not say what its answers use.
+type silentModel struct{ model.Model }
+
+func (silentModel) Ask(context.Context, *model.Request, func(model.Delta)) (*model.Reply, error) {
+	return &model.Reply{Text: "yes"}, nil
+}
+
+func TestAnAnswerThatNoProviderCountsHasNoPrice(t *testing.T) {
+	for name, test := range map[string]struct {
+		price float64
+		want  *float64
+	}{
+		"a price": {price: 4},
+		"free":    {price: 0, want: ptr(0.0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := limited(map[string]provider.Limits{"mine": {Input: &test.price, Output: &test.price}})
+			reply, err := configure(silentModel{}, p, "mine").Ask(t.Context(), new(model.Request), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, reply.Cost); diff != "" {
+				t.Errorf("cost: %s", diff)
+			}
+		})
+	}
+}
+
+func TestTemperatureAndTopPAreThoseOfTheModel(t *testing.T) {
+	p := limited(map[string]provider.Limits{"mine": {Temperature: ptr(0.0), TopP: ptr(0.9)}})
+	w := &requestRecorder{}
+	for _, test := range []struct {
+		model             string
+		request           model.Request
+		temperature, topP *float64
+	}{
+		{"mine", model.Request{}, ptr(0.0), ptr(0.9)},
+		{"mine", model.Request{Temperature: ptr(1.5)}, ptr(1.5), ptr(0.9)},
+		{"another", model.Request{}, nil, nil},
+	} {
+		if _, err := configure(w, p, test.model).Ask(t.Context(), &test.request, nil); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]*float64{test.temperature, test.topP}, []*float64{w.asked.Temperature, w.asked.TopP}); diff != "" {
+			t.Errorf("%s: %s", test.model, diff)
+		}
+	}
+}
+
 func TestOnlyAModelThatIsKnownToBeBlindIsNotShownPictures(t *testing.T) {
 	for name, test := range map[string]struct {
 		model string

@@ -38,7 +38,6 @@ import (
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool/agent"
 	"github.com/abide-run/abide/internal/tool/builtin"
-	"github.com/abide-run/abide/internal/tool/recall"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -393,19 +392,34 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		return nil, errors.Join(err, store.Close(), lock.Close())
 	}
 	e.tools.family.log, e.tools.workspaces.index, e.tools.store = e.store, e.store, e.store
-	found := &models{version: n.config.Version, settings: n.config.ModelSettings, clients: make(map[string]*remote.Client)}
+	found := &models{version: n.config.Version, settings: n.config.ModelSettings, clients: make(map[string]*remote.Client), keys: keys{env: n.config.Defaults.Env}}
 	known := places.Open(filepath.Join(n.config.Dir, "locations.json"))
 	books := newBooks(n, known)
 	e.worker = newMemoryWorker(n, e.store, books)
-	own := append(turn.Catalog{recall.New(e.store, books)}, n.config.Tools...)
 	e.host = session.New(e.store, session.Options{
-		Standing: known.Standing, Skills: skills.Library{}, Files: e.tools.workspaces.files,
-		Resolve: found.resolve, Tools: e.tools.catalog(own), Undo: e.tools.undo, Forget: e.tools.forget, Release: n.releaser(e.tools), Deletions: deletions{n.folder, n.config.AtStep}, Tasks: e.tasks(), StopTask: e.tools.stopTask(), Log: n.log, Version: n.config.Version,
+		Version:      n.config.Version,
+		Log:          n.log,
+		Resolve:      found.resolve,
+		Standing:     known.Standing,
+		Skills:       skills.Library{},
+		Files:        e.tools.workspaces.files,
+		OnDisk:       folder.OnDisk,
+		Instructions: n.config.Instructions.Read,
+		Tools:        e.tools.catalog(append(daemonTools(e.store, books), n.config.Tools...)),
+		Tasks:        e.tasks(),
+		StopTask:     e.tools.stopTask(),
+		Undo:         e.tools.undo,
+		Forget:       e.tools.forget,
+		Release:      n.releaser(e.tools),
+		Deletions:    deletions{n.folder, n.config.AtStep},
 		OnlyAttended: n.config.OneCommand,
-		Rest:         n.config.Rest, MaxQueue: n.config.MaxQueue, Retries: n.config.Retries, LookTime: n.config.LookTime, OnDisk: folder.OnDisk, Instructions: n.config.Instructions.Read,
-		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) },
-		Folder:  func(id event.SessionID) string { return n.folder.Session(string(id)) },
-		Memory:  e.worker.Session(),
+		Rest:         n.config.Rest,
+		MaxQueue:     n.config.MaxQueue,
+		Retries:      n.config.Retries,
+		LookTime:     n.config.LookTime,
+		ToolsOf:      func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) },
+		Folder:       func(id event.SessionID) string { return n.folder.Session(string(id)) },
+		Memory:       e.worker.Session(),
 	})
 	e.worker.SetHost(e.host)
 	e.tools.host = e.host

@@ -22,9 +22,10 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/process/sandbox"
 	"github.com/abide-run/abide/internal/server/gate"
 	"github.com/abide-run/abide/internal/server/httpapi"
-	"github.com/abide-run/abide/internal/workspace/local"
+	"github.com/abide-run/abide/internal/tool"
 )
 
 // Times of the HTTP door.
@@ -193,7 +194,7 @@ func (n *Node) whyNotEngine() string {
 // plain environment: clients with the token may run commands, but must not read the API
 // keys in the environment of this process.
 func (e *engine) http() http.Handler {
-	return httpapi.New(settledProcesses{local.New(homeFolder(), e.tools.processes).Processes, e.tools}, httpapi.Options{
+	return httpapi.New(clientProcesses{routedProcesses{e.tools.workspaces}, e}, httpapi.Options{
 		Owner: func(r *http.Request, session string) (process.Owner, error) {
 			_, err := e.store.Session(r.Context(), event.SessionID(session))
 			if errors.Is(err, eventlog.ErrNotFound) {
@@ -201,7 +202,39 @@ func (e *engine) http() http.Handler {
 			}
 			return process.Owner(session), err
 		},
+		Env: func(ctx context.Context, owner process.Owner) ([]string, error) {
+			return e.tools.workspaces.env(ctx, tool.Call{Session: event.SessionID(owner)})
+		},
 	})
+}
+
+// clientProcesses are the processes of sessions, for clients of the process API. A command
+// is started where its session works, and confined as the commands of the session are.
+type clientProcesses struct {
+	routedProcesses
+	engine *engine
+}
+
+func (p clientProcesses) Start(ctx context.Context, spec process.Spec) (process.Info, bool, error) {
+	id := event.SessionID(spec.Owner)
+	st, err := p.engine.host.Status(ctx, id)
+	if err != nil {
+		return process.Info{}, false, err
+	}
+	if st.Config.Sealed {
+		spec.Profile = sandbox.Sealed
+	}
+	dir := st.Config.WorkingDirectory
+	if dir == "" && !p.isRemote(ctx, id) {
+		dir = homeFolder()
+	}
+	if !filepath.IsAbs(spec.Dir) {
+		spec.Dir = filepath.Join(dir, spec.Dir)
+	}
+	if err := p.engine.tools.settle(ctx, &spec); err != nil {
+		return process.Info{}, false, err
+	}
+	return p.routedProcesses.Start(ctx, spec)
 }
 
 // homeFolder returns the default working directory of commands. It is not the data

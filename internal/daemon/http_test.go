@@ -154,20 +154,19 @@ func TestACommandOverHTTPGetsNoKeys(t *testing.T) {
 	}
 }
 
-// A command that does not say where it runs does not run beside the database.
-func TestACommandOverHTTPRunsAtHome(t *testing.T) {
-	home, err := filepath.EvalSymlinks(t.TempDir())
+// A command that does not say where it runs does so where its session works.
+func TestACommandOverHTTPRunsWhereItsSessionWorks(t *testing.T) {
+	work, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(home, "sub"), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(work, "sub"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("HOME", home)
 	n := open(t, t.TempDir())
-	connect(t, n).must(api.SessionCreate, map[string]any{"sessionId": "s"}, nil)
+	connect(t, n).must(api.SessionCreate, map[string]any{"sessionId": "s", "workingDirectory": work}, nil)
 	url := serveHTTP(t, n)
-	for workdir, want := range map[string]string{"": home, "sub": filepath.Join(home, "sub"), "/": "/"} {
+	for workdir, want := range map[string]string{"": work, "sub": filepath.Join(work, "sub"), "/": "/"} {
 		if got := printed(t, url, `{"command":"pwd","workdir":"`+workdir+`"}`); got != want+"\n" {
 			t.Errorf("in %q: %q, want %q", workdir, got, want)
 		}

@@ -26,6 +26,7 @@ import (
 type models struct {
 	version  string
 	settings ModelSettings // settings of models for providers that clients bring along
+	keys     keys          // keys that commands have printed
 
 	mu      sync.Mutex
 	clients map[string]*remote.Client // clients by appendClientKey
@@ -37,39 +38,79 @@ func (m *models) resolve(ctx context.Context, as provider.Choice) (session.Endpo
 	name := as.Model
 	if scenario, ok := strings.CutPrefix(name, scripted.Name+":"); ok {
 		played, err := scripted.Load(scenario)
-		return session.Endpoint{Model: played, Name: name}, err
+		return session.Endpoint{Model: played, Name: name, Price: &model.Price{}}, err
 	}
 	switch {
 	case name == offline.Name, name == "" && as.Provider == nil:
-		return session.Endpoint{Model: offline.Model{}, Name: offline.Name}, nil
+		return session.Endpoint{Model: offline.Model{}, Name: offline.Name, Price: &model.Price{}}, nil
 	case name == scripted.Name:
 		return session.Endpoint{}, unknown("The scripted model needs a scenario: name it as scripted:FILE, or use --scenario FILE.")
 	case as.Provider == nil:
-		return session.Endpoint{}, unknown("There is no model named %q here, because no provider is configured: set OPENAI_API_KEY, ANTHROPIC_API_KEY, or OPENAI_BASE_URL for any compatible server, or use the model %q, which needs none; abide models lists what there is.", name, offline.Name)
+		return session.Endpoint{}, unknown("There is no model named %q here, because no provider is configured for it: name a model of [providers] as NAME/MODEL, set OPENAI_API_KEY, ANTHROPIC_API_KEY, or OPENAI_BASE_URL for any compatible server, or use the model %q, which needs none; abide models lists what there is.", name, offline.Name)
 	}
 	return m.provided(ctx, *as.Provider, name, as.Client)
 }
 
-// provided finds a model of a provider.
+// provided finds a model of a provider. If a command prints the provider's key and the key is
+// not accepted, the command is run once more.
 func (m *models) provided(ctx context.Context, p provider.Provider, name, clientName string) (session.Endpoint, error) {
+	if p.KeyCommand() == nil {
+		return m.withKey(ctx, p, name, clientName)
+	}
+	keyed, err := m.keys.withKey(ctx, p, "")
+	if err != nil {
+		return session.Endpoint{}, err
+	}
+	renew := func(ctx context.Context, name string) (session.Endpoint, error) {
+		other, err := m.keys.withKey(ctx, p, keyed.APIKey)
+		if err != nil {
+			return session.Endpoint{}, err
+		}
+		return m.withKey(ctx, other, name, clientName)
+	}
+	to, err := m.withKey(ctx, keyed, name, clientName)
+	if isRefusedKey(err) { // it has no name, and the provider was asked for one
+		return renew(ctx, name)
+	}
+	to.Model = keyedModel{to.Model, func(ctx context.Context) (model.Model, error) {
+		again, err := renew(ctx, to.Name)
+		return again.Model, err
+	}}
+	return to, err
+}
+
+// withKey finds a model of a provider that has its key.
+func (m *models) withKey(ctx context.Context, p provider.Provider, name, clientName string) (session.Endpoint, error) {
 	client, err := m.client(p, clientName)
 	if err != nil {
 		return session.Endpoint{}, err
 	}
 	name = cmp.Or(p.WireModel, p.ModelID, name)
 	if name == "" {
-		if name, err = client.FirstModel(ctx); err != nil {
+		if name, _, err = client.DefaultModel(ctx); err != nil {
 			return session.Endpoint{}, err
 		}
 	}
-	p = withWindow(m.settings.on(p), name, client.Window(name))
+	p = m.settings.on(p)
+	p = withWindow(p, name, findWindow(ctx, client, p, name))
 	can := Capabilities(p, name)
 	limits := window.LimitsOf(can, p.MaxOutputTokens)
 	to := session.Endpoint{Model: configure(client, p, name), Name: name, Blind: blind(p, name), Window: limits.Window, Output: limits.Output, Price: can.Price}
 	if can.Known {
 		to.Longest = can.MaxOutput
 	}
+	to.Unread = !client.ReadsDocuments(name, &can)
 	return to, nil
+}
+
+// findWindow returns the window that a provider says a model has. It is not asked if the
+// window is configured, or if a client makes its requests or gives tokens for them: that
+// client would not know what to do with a question of ours.
+func findWindow(ctx context.Context, c *remote.Client, p provider.Provider, name string) int {
+	if p.Abide.Models[name].Window > 0 || p.MaxPromptTokens > 0 || p.HasToken || model.Transport(ctx) != nil {
+		return c.Window(name)
+	}
+	return c.FindWindow(ctx, name)
 }
 
 // client returns the client of an endpoint.
@@ -105,7 +146,9 @@ func appendClientKey(key []byte, p provider.Provider, clientName string) []byte 
 		key = strconv.AppendQuote(key, part)
 	}
 	if p.Abide != nil {
-		key = strconv.AppendQuote(strconv.AppendQuote(key, p.Abide.Profile), p.Abide.ExtraBody)
+		for _, part := range [...]string{p.Abide.Profile, p.Abide.ExtraBody, p.Abide.CacheTTL} {
+			key = strconv.AppendQuote(key, part)
+		}
 	}
 	if len(p.Headers) == 0 {
 		return key
@@ -126,7 +169,11 @@ func (m *models) list(ctx context.Context, p *provider.Provider, transport http.
 	if p == nil {
 		return []api.Model{own}, nil
 	}
-	client, err := m.client(*p, "")
+	keyed, err := m.keys.withKey(ctx, *p, "")
+	if err != nil {
+		return nil, err
+	}
+	client, err := m.client(keyed, "")
 	if err != nil {
 		return nil, err
 	}

@@ -10,15 +10,20 @@ import (
 // openSandbox returns the sandbox of the commands on this machine. The function notice gets
 // what people have to know of it; it may be nil.
 func (t *toolbox) openSandbox(c Commands, notice func(string)) *sandbox.Sandbox {
+	return OpenSandbox(c, []string{t.folder.Dir()}, func(text string) {
+		t.log.Warn(text)
+		if notice != nil {
+			notice(text)
+		}
+	})
+}
+
+// OpenSandbox returns a sandbox as the settings of commands say. Commands cannot read the
+// hidden files and folders. The function warn gets what is not held although it should be.
+func OpenSandbox(c Commands, hidden []string, warn func(string)) *sandbox.Sandbox {
 	o := sandbox.Options{
 		Mode: c.Sandbox, Writable: c.Writable, Offline: c.Offline, Cache: c.Cache,
-		Hidden: append(secretsOfOthers(), t.folder.Dir()),
-		Warn: func(text string) {
-			t.log.Warn(text)
-			if notice != nil {
-				notice(text)
-			}
-		},
+		Hidden: append(secretsOfOthers(), hidden...), Warn: warn,
 	}
 	if home, err := os.UserHomeDir(); err == nil {
 		if o.Home, err = filepath.EvalSymlinks(home); err != nil {

@@ -40,10 +40,8 @@ func (t tasks) Exec(ctx context.Context, r rpc.Run) (api.Task, error) {
 		Key: r.Key, Owner: t.commands.Owner(r.Session), Command: r.Command, Dir: r.Dir, Title: "of a client", Class: process.OneShot,
 		Env: env, Limits: process.Limits{Time: r.Limit}, Profile: profile,
 	}
-	if !t.workspaces.isRemote(ctx, r.Session) {
-		if err := t.settle(ctx, &spec); err != nil {
-			return api.Task{}, err
-		}
+	if err := t.settle(ctx, &spec); err != nil {
+		return api.Task{}, err
 	}
 	info, _, err := t.commands.Processes.Start(ctx, spec)
 	if err != nil {

@@ -29,6 +29,15 @@ func storeURL(url, file string) string {
 	return sqlite.Scheme + ":" + file
 }
 
+// CheckStore returns an error if a URL names no store. url is the setting store.url, which
+// may be empty.
+func CheckStore(url string) error {
+	if url == "" {
+		return nil
+	}
+	return stores.Check(url)
+}
+
 // StoreFile returns the path of the file of the log in a data folder. url is the setting
 // store.url, which may be empty.
 func StoreFile(url, dir string) (string, error) {

@@ -17,14 +17,26 @@ type Survey struct {
 	Models []string  // empty if the provider does not list its models
 	Asked  bool      // true if the provider was asked and answered
 	Date   time.Time // time of the provider's clock; zero if it is not known
+
+	// Default is the model that is used if none is named, and Why is the reason. It is
+	// empty if there is no reason for any of the models.
+	Default, Why string
 }
 
 // surveyTimeout is the time within which a provider must answer.
 const surveyTimeout = 5 * time.Second
 
 // Ask asks a provider for its models. An error is one sentence for people; the survey
-// then has what is known nevertheless.
-func Ask(ctx context.Context, p provider.Provider, version string) (Survey, error) {
+// then has what is known nevertheless. A command that prints the provider's key gets the
+// environment.
+func Ask(ctx context.Context, p provider.Provider, version string, env []string) (Survey, error) {
+	if command := p.KeyCommand(); command != nil {
+		key, err := RunKeyCommand(ctx, *command, env)
+		if err != nil {
+			return Survey{}, err
+		}
+		p.APIKey = key
+	}
 	wire, err := Wires.Find(p.Type, p.WireAPI)
 	if err != nil {
 		return Survey{}, err
@@ -34,8 +46,13 @@ func Ask(ctx context.Context, p provider.Provider, version string) (Survey, erro
 	heard := &dateRecorder{next: http.DefaultTransport}
 	config := remoteConfig(p, "abide/"+version)
 	config.Transport = heard
-	names, err := wire.New(config).Models(ctx)
-	return Survey{names, heard.asked, heard.date}, err
+	client := wire.New(config)
+	names, err := client.Models(ctx)
+	s := Survey{Models: names, Asked: heard.asked, Date: heard.date}
+	if len(names) > 0 {
+		s.Default, s.Why = client.Prefer(names)
+	}
+	return s, err
 }
 
 // timeoutError returns the error of a provider that did not answer in time.
@@ -72,7 +89,7 @@ func (l *dateRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 func remoteConfig(p provider.Provider, agent string) remote.Config {
 	c := remote.Config{BaseURL: p.BaseURL, APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers, UserAgent: agent}
 	if p.Abide != nil {
-		c.Profile, c.ExtraBody = p.Abide.Profile, p.Abide.ExtraBody
+		c.Profile, c.ExtraBody, c.CacheTTL = p.Abide.Profile, p.Abide.ExtraBody, p.Abide.CacheTTL
 	}
 	if p.Type == "azure" {
 		c.Azure = &remote.Azure{APIVersion: p.Azure.APIVersion}

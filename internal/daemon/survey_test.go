@@ -31,7 +31,7 @@ func TestAProviderIsAskedForItsModelsAsItsWireWantsIt(t *testing.T) {
 		"Anthropic":        {provider.Provider{BaseURL: server.URL, Type: "anthropic", APIKey: "k"}, "X-Api-Key", "k"},
 		"own headers":      {provider.Provider{BaseURL: server.URL + "/v1", Headers: map[string]string{"X-Mine": "h"}}, "X-Mine", "h"},
 	} {
-		told, err := daemon.Ask(t.Context(), test.provider, "1")
+		told, err := daemon.Ask(t.Context(), test.provider, "1", nil)
 		if err != nil || !slices.Equal(told.Models, []string{"b", "a"}) || !told.Asked || told.Date.IsZero() {
 			t.Errorf("%s: %+v, %v", name, told, err)
 		}
@@ -39,7 +39,7 @@ func TestAProviderIsAskedForItsModelsAsItsWireWantsIt(t *testing.T) {
 			t.Errorf("%s: %s is %q", name, test.header, got)
 		}
 	}
-	if told, err := daemon.Ask(t.Context(), provider.Provider{Type: "azure", BaseURL: server.URL}, "1"); err != nil || told.Asked {
+	if told, err := daemon.Ask(t.Context(), provider.Provider{Type: "azure", BaseURL: server.URL}, "1", nil); err != nil || told.Asked {
 		t.Errorf("Azure: %+v, %v", told, err)
 	}
 }
@@ -64,12 +64,12 @@ func TestAProviderThatDoesNotListItsModelsSaysWhy(t *testing.T) {
 		{200, `{"data":7}`, "was not understood"},
 	} {
 		status, body = test.status, test.body
-		told, err := daemon.Ask(t.Context(), provider.Provider{BaseURL: server.URL + "/v1", APIKey: "secret-key"}, "1")
+		told, err := daemon.Ask(t.Context(), provider.Provider{BaseURL: server.URL + "/v1", APIKey: "secret-key"}, "1", nil)
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), `model ""`) || !told.Asked {
 			t.Errorf("%d %q: %+v, %v; want %q", test.status, test.body, told, err, test.want)
 		}
 	}
-	if _, err := daemon.Ask(t.Context(), provider.Provider{Type: "telepathy", BaseURL: server.URL}, "1"); err == nil {
+	if _, err := daemon.Ask(t.Context(), provider.Provider{Type: "telepathy", BaseURL: server.URL}, "1", nil); err == nil {
 		t.Error("an unknown type is asked")
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/abide-run/abide/internal/daemon/workspaces"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/memory/book"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/process/sandbox"
 	"github.com/abide-run/abide/internal/session"
@@ -43,8 +44,8 @@ type toolbox struct {
 	scopes     scopes
 	processes  *process.Manager // processes on this machine; nil if the system does not support durable commands
 	sandbox    *sandbox.Sandbox // sandbox of the commands on this machine
-	pinning    sync.Mutex       // held to read and write the working directories of a session
 	pinned     sync.Map         // working directories of sessions that were compared with the recorded ones
+	rootFiles  sync.Map         // files with the working directories of sessions, by their paths
 	commands   *bash.Commands
 	later      sync.WaitGroup // counts what is done in other workspaces while nobody waits for it
 	protected  protect.List
@@ -87,6 +88,7 @@ func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, notice
 	})
 	t.workspaces, t.scopes = at, scopes{files: at.files, protected: protected, cached: make(map[event.SessionID]cachedScope)}
 	at.protected = t.scopes.protectedIn
+	at.require, at.offline = c.Sandbox == sandbox.Require, c.Offline
 	t.guard = guard.New(guard.Options{
 		Place: at.guarded, Root: t.family.root, Hurry: hurriedly, Log: log,
 		Folder: t.makeFolder,
@@ -137,12 +139,17 @@ func (t *toolbox) catalog(more turn.Catalog) turn.Catalog {
 	return append(all, more...)
 }
 
+// daemonTools lists the tools that need a part of the daemon other than the toolbox.
+func daemonTools(log eventlog.Log, books *book.Set) turn.Catalog {
+	return turn.Catalog{recall.New(log, books)}
+}
+
 // ToolNames returns the names of all tools that sessions of an engine can have, without
 // those that clients bring.
 func ToolNames() []string {
 	t := &toolbox{commands: bash.New(bash.Options{})}
 	var names []string
-	for _, v := range append(t.catalog(turn.Catalog{recall.New(nil, nil)}), builtin.New(nil, nil)...) {
+	for _, v := range append(t.catalog(daemonTools(nil, nil)), builtin.New(nil, nil)...) {
 		names = append(names, v.Spec().Name)
 	}
 	return names

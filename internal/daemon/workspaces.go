@@ -33,6 +33,9 @@ type sessionWorkspaces struct {
 	// protected returns what is protected on this machine in a session.
 	protected func(id event.SessionID) protect.List
 	own       map[event.SessionID]ownFolder // folders of sessions whose workspace is elsewhere
+	// What the settings of this engine demand of commands elsewhere, too: that they are
+	// confined or not started, and that they have no network.
+	require, offline bool
 }
 
 // An ownFolder is the folder of a session in the data folder of the engine.
@@ -258,6 +261,9 @@ func (r routedProcesses) Start(ctx context.Context, spec process.Spec) (process.
 	p, err := r.at(ctx, spec.Owner)
 	if err != nil {
 		return process.Info{}, false, err
+	}
+	if r.isRemote(ctx, event.SessionID(spec.Owner)) {
+		spec.Require, spec.Offline = r.require, r.offline
 	}
 	info, attached, err := p.Start(ctx, spec)
 	info, err = checked(info, err, spec.Owner, spec.Key == "" || info.Key == spec.Key)

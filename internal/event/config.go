@@ -54,6 +54,8 @@ type SessionConfiguredData struct {
 	Memory           MemoryRules       `json:"memory,omitzero"`
 	Compaction       CompactionRules   `json:"compaction,omitzero"`                 // set by configuration files and command-line options
 	Outage           OutageRules       `json:"outage,omitzero"`                     // set by configuration files
+	Budget           BudgetRules       `json:"budget,omitzero"`                     // set by configuration files
+	Limit            BudgetRules       `json:"limit,omitzero"`                      // limits of this session that override those of Budget; set by command-line options
 	Infinite         *InfiniteSessions `json:"infiniteSessions,omitempty"`          // set by the client
 	SkipInstructions bool              `json:"skipCustomInstructions,omitempty"`    // true if the instruction files of the project are not read
 	InstructionDirs  []string          `json:"instructionDirectories,omitempty"`    // further folders with instruction files
@@ -162,6 +164,9 @@ type PermissionRules struct {
 	Allow []string `json:"allow,omitempty"` // calls that are made without asking
 	Ask   []string `json:"ask,omitempty"`   // calls that a person is asked about, unless an approval for the session covers them
 	Deny  []string `json:"deny,omitempty"`  // calls that are never made
+	// Unread is true if there may be rules that deny and that could not be read. A person is
+	// asked about every call, whatever allows it.
+	Unread bool `json:"unread,omitempty"`
 }
 
 // InstructionsLoadedData is the body of instructions.loaded: the instructions that

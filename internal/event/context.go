@@ -110,6 +110,7 @@ const (
 	CauseInterrupted = "interrupted" // the program ended during the compaction
 	CauseAborted     = "aborted"     // a person or a client stopped it
 	CauseStale       = "stale"       // the conversation changed during the compaction, so that the summary is wrong
+	CauseBudget      = "budget"      // the budget did not let a request for the summary be made
 )
 
 // CompactionUsage is the cost of the requests for a summary.

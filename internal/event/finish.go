@@ -40,12 +40,15 @@ const (
 	CauseCutOff = "cut_off"      // the answer has reached its limit
 	CauseEmpty  = "empty_answer" // the answer has neither text nor calls
 	CausePaused = "paused"       // the provider has paused a long answer
+
+	CauseOutput = "invalid_output" // the answer does not have the form of the output schema
 )
 
 // The actions of assistant.unfinished.
 const (
 	ActionContinue = "continue" // the answer stays in the conversation, and the model goes on where it stopped
 	ActionAgain    = "again"    // the answer is dropped, and the model answers again
+	ActionCorrect  = "correct"  // the answer stays in the conversation, and the model answers again
 )
 
 // The further types of session.error of a turn that ends because of how an answer ended.

@@ -79,6 +79,7 @@ type InputAcceptedData struct {
 	Source        string            `json:"source,omitempty"`        // origin of the text if no person wrote it
 	Key           string            `json:"key,omitempty"`           // idempotency key of the request
 	Headers       bool              `json:"headers,omitempty"`       // true if the sender gave HTTP headers for the model requests of the turn; they are stored outside the log
+	OutputSchema  json.RawMessage   `json:"outputSchema,omitempty"`  // JSON schema of the answer of the turn; empty if its form is free
 }
 
 // InputCommand is the kind of an input that is a slash command. The model does not

@@ -139,8 +139,12 @@ func TestRowsOfTheTableAreConsistent(t *testing.T) {
 			t.Fatal(err)
 		}
 		body, err := e.Body()
-		if err != nil || body.Type() != k.Type {
-			t.Errorf("%s: its body is %T, %v", k.Type, body, err)
+		if err != nil {
+			t.Errorf("%s: its body cannot be decoded: %v", k.Type, err)
+			continue
+		}
+		if body.Type() != k.Type {
+			t.Errorf("%s: the Type method of its body %T returns %s: correct it, or the body in the row", k.Type, body, body.Type())
 			continue
 		}
 		_, keyed := body.(event.Requester)
@@ -257,23 +261,52 @@ func TestTheDocumentHasEveryKind(t *testing.T) {
 }
 
 // TestTheDocumentHasEveryField: the row of a kind in docs/EVENTS.md names every field of
-// its body.
+// its body in backticks, with a question mark if and only if the field may be missing.
 func TestTheDocumentHasEveryField(t *testing.T) {
-	word := regexp.MustCompile(`\w+`)
 	documented := documentedKinds(t)
 	for _, k := range event.Kinds() {
-		words := word.FindAllString(documented[k.Type].data, -1)
-		for _, field := range fieldsOf(t, k.Type) {
-			if !slices.Contains(words, field) {
-				t.Errorf("docs/EVENTS.md, %s: the field %s is missing: add it to the row", k.Type, field)
+		said := documentedFields(documented[k.Type].data)
+		for _, f := range fieldsOf(t, k.Type) {
+			switch optional, ok := said[f.name]; {
+			case !ok:
+				t.Errorf("docs/EVENTS.md, %s: the field %s is missing: add `%s` to the row", k.Type, f.name, f)
+			case optional != f.optional:
+				t.Errorf("docs/EVENTS.md, %s: the field is `%s`, because its json tag says so: correct the question mark", k.Type, f)
 			}
 		}
 	}
 }
 
-// fieldsOf returns the names of the fields of a kind's body. Every field has a json tag,
-// because its name is stored and never changes.
-func fieldsOf(t *testing.T, kind event.Type) (names []string) {
+// documentedFields returns the fields that a row of docs/EVENTS.md names, and whether they
+// are marked as optional. Only the first mention of a name counts: the text after the
+// fields may explain one again.
+func documentedFields(row string) map[string]bool {
+	field := regexp.MustCompile("`(\\w+)((?:\\[\\])?\\??)[^`]*`")
+	fields := map[string]bool{}
+	for _, m := range field.FindAllStringSubmatch(row, -1) {
+		if _, again := fields[m[1]]; !again {
+			fields[m[1]] = strings.HasSuffix(m[2], "?")
+		}
+	}
+	return fields
+}
+
+// A field is one of the body of a kind.
+type field struct {
+	name     string
+	optional bool // it is left out of an event if it is empty
+}
+
+func (f field) String() string {
+	if f.optional {
+		return f.name + "?"
+	}
+	return f.name
+}
+
+// fieldsOf returns the fields of a kind's body. Every field has a json tag, because its
+// name is stored and never changes.
+func fieldsOf(t *testing.T, kind event.Type) (fields []field) {
 	t.Helper()
 	e, err := event.Parse(1, fmt.Appendf(nil, `{"type":%q,"id":"i","timestamp":"2026-11-15T12:00:00.000Z","parentId":null,"data":{}}`, kind))
 	if err != nil {
@@ -287,13 +320,13 @@ func fieldsOf(t *testing.T, kind event.Type) (names []string) {
 		if !f.IsExported() || f.Anonymous {
 			continue
 		}
-		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name {
+		switch name, options, _ := strings.Cut(f.Tag.Get("json"), ","); name {
 		case "":
 			t.Errorf("%s: the field %s of its body has no name in JSON: give it a json tag", kind, f.Name)
 		case "-":
 		default:
-			names = append(names, name)
+			fields = append(fields, field{name, strings.Contains(options, "omit")})
 		}
 	}
-	return names
+	return fields
 }

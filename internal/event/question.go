@@ -52,6 +52,7 @@ type ElicitationAskedData struct {
 	Schema    json.RawMessage `json:"requestedSchema,omitempty"` // JSON schema of the form
 	Mode      string          `json:"mode,omitempty"`            // "form" if empty
 	Key       string          `json:"key,omitempty"`             // ours: idempotency key of the request
+	Budget    *BudgetReached  `json:"budget,omitempty"`          // ours: set if the session itself asks whether to go on; the turn waits for the answer
 }
 
 // ElicitationDoneData is the body of elicitation.completed, which closes the form.

@@ -1,5 +1,10 @@
 package event
 
+import (
+	"encoding/json"
+	"fmt"
+)
+
 // The types of events about a session as a whole.
 const (
 	SessionStart       Type = "session.start"
@@ -41,11 +46,46 @@ type Place struct {
 	Repository string `json:"repository,omitempty"`
 }
 
+// FormatVersion is the version of the event format that this program writes, and the
+// highest one that it can read.
+const FormatVersion = 1
+
+// A NewerError means that a log is in a version of the event format that this program
+// does not know. Nothing may be appended to such a log: its events may mean something else.
+type NewerError struct{ Version int }
+
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("its log has version %d of the event format, and this abide knows only versions up to %d; nothing was changed: use a newer abide", e.Version, FormatVersion)
+}
+
+// CheckFormat returns a [NewerError] if e is the session.start of a log in a newer version
+// of the event format. It reads nothing else of the body, because a newer version may have
+// changed the rest.
+func CheckFormat(e Event) error {
+	if e.Type != SessionStart {
+		return nil
+	}
+	body, err := e.Data()
+	if err != nil {
+		return err
+	}
+	var start struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(body, &start); err != nil {
+		return fmt.Errorf("event %d (%s): %w", e.Seq, e.Type, err)
+	}
+	if start.Version > FormatVersion {
+		return &NewerError{start.Version}
+	}
+	return nil
+}
+
 // SessionStartData is the body of session.start, which is the first event of every
 // session that is not a fork.
 type SessionStartData struct {
 	SessionID       SessionID `json:"sessionId"`
-	Version         int       `json:"version"`                   // version of the event format: 1
+	Version         int       `json:"version"`                   // version of the event format: FormatVersion
 	Producer        string    `json:"producer"`                  // always "abide"
 	CopilotVersion  string    `json:"copilotVersion"`            // version of this program; typed clients require the name
 	StartTime       string    `json:"startTime"`                 // time in the form of FormatTime

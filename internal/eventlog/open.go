@@ -52,6 +52,8 @@ type Kind struct {
 	// Check returns an error if that part of the URL is wrong. It opens nothing. If it is
 	// nil, every URL is right.
 	Check func(rest string) error
+	// Plain is true if its URLs contain no passwords, so that error messages may show them.
+	Plain bool
 	// IsTemporary reports whether an error of Open may go away by itself. If it is nil, no
 	// error does.
 	IsTemporary func(error) bool
@@ -86,11 +88,11 @@ func (k Kinds) IsTemporary(err error) bool {
 }
 
 // find returns the kind of store that a URL names, and the part after the scheme. Its
-// errors contain only the scheme, because the rest may contain a password.
+// errors contain only the scheme if the rest may contain a password.
 func (k Kinds) find(url string) (Kind, string, error) {
 	scheme, rest, is := strings.Cut(url, ":")
 	if !is {
-		return Kind{}, "", fmt.Errorf("the URL of the store has no scheme: write %s", k.forms())
+		return Kind{}, "", fmt.Errorf("the URL of the store, %q, has no scheme: write %s", url, k.forms())
 	}
 	kind, known := k[scheme]
 	if !known {
@@ -100,7 +102,11 @@ func (k Kinds) find(url string) (Kind, string, error) {
 		return kind, rest, nil
 	}
 	if err := kind.Check(rest); err != nil {
-		return Kind{}, "", fmt.Errorf("the URL of the store, %q: %w: write %s", scheme+":", err, kind.Form)
+		shown := scheme + ":"
+		if kind.Plain {
+			shown = url
+		}
+		return Kind{}, "", fmt.Errorf("the URL of the store, %q: %w: write %s", shown, err, kind.Form)
 	}
 	return kind, rest, nil
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,12 +103,6 @@ func (p peer) Write(b []byte) (int, error) { return p.c.rwc.Write(b) }
 func (p peer) Close() error {
 	p.c.end(p.c.out.stallError())
 	return p.c.closeStream()
-}
-
-// Pair returns two connections that are connected in memory.
-func Pair(a, b Options) (*Conn, *Conn) {
-	left, right := net.Pipe()
-	return New(left, a), New(right, b)
 }
 
 // Run serves the connection until the peer leaves, Close is called, ctx is done or an

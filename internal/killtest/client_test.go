@@ -12,6 +12,7 @@ import (
 	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/jsonrpc"
+	"github.com/abide-run/abide/internal/turn"
 )
 
 // A client drives a session as a program would that knows only what was acknowledged
@@ -230,7 +231,7 @@ func (c *client) awaitLastEvent(ctx context.Context, log []event.Event) error {
 
 // answerUntilIdle answers questions until the session is idle.
 func (c *client) answerUntilIdle(ctx context.Context, x exchange) error {
-	news := []event.Type{event.PermissionAsked, event.ExternalAsked, event.SessionIdle}
+	news := []event.Type{event.PermissionAsked, event.ExternalAsked, event.ElicitationAsked, event.SessionIdle}
 	for {
 		var known int
 		c.recorder.update(func() { known = c.recorder.count(c.number, news...) })
@@ -296,6 +297,10 @@ func (c *client) answer(ctx context.Context, q api.Question) error {
 		}
 		result, _ := json.Marshal("found " + value) // a string
 		return c.answerOnce(ctx, api.AnswerTool, api.AnswerToolParams{SessionID: c.session, RequestID: asked.RequestID, Result: result}, asked.RequestID)
+	case event.ElicitationAsked: // the budget is reached
+		return c.answerOnce(ctx, api.AnswerElicitation, api.AnswerElicitationParams{
+			SessionID: c.session, RequestID: asked.RequestID, Result: api.ElicitationResult{Action: turn.Accept},
+		}, asked.RequestID)
 	}
 	return nil
 }

@@ -2,9 +2,13 @@ package killtest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -12,7 +16,6 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/remote/remotetest"
-	"github.com/abide-run/abide/internal/model/scripted"
 )
 
 // A meter is a model that counts what it bills. No two requests have the same number of
@@ -54,6 +57,7 @@ type meteredRun struct {
 	source *modelSource
 	meter  *meter
 	costs  api.CostResult
+	agents []event.Event // the logs of agents
 }
 
 // measure makes a run ask for the costs at its end.
@@ -64,7 +68,15 @@ func measure(r *run, is *modelSource, m *meter) *meteredRun {
 		if err := drive(ctx, c); err != nil {
 			return err
 		}
-		return c.call(ctx, api.Cost, api.CostParams{By: []string{"session"}}, &metered.costs)
+		if err := c.call(ctx, api.Cost, api.CostParams{By: []string{"session"}}, &metered.costs); err != nil {
+			return err
+		}
+		log, err := c.log(ctx)
+		if agent := *c; err == nil && strings.Contains(c.conversation.turns[0].prompt, delegatePrompt) {
+			agent.session = agentOf(log)
+			metered.agents, err = agent.log(ctx)
+		}
+		return err
 	}
 	return metered
 }
@@ -78,7 +90,7 @@ func (r *meteredRun) checkLedger(log []event.Event, lost int) {
 	defer r.meter.mu.Unlock()
 	want := api.CostSum{SessionID: "s"}
 	left := slices.Clone(r.meter.billed)
-	for _, u := range recordedUsage(r.t, log) {
+	for _, u := range recordedUsage(r.t, slices.Concat(log, r.agents)) {
 		i := slices.Index(left, u)
 		if i < 0 {
 			r.t.Errorf("the log has a request of %+v, which was not billed or is there twice; billed were %+v", u, r.meter.billed)
@@ -130,11 +142,7 @@ func answersOf(log []event.Event) (n int) {
 // meteredTools is a turn with tools whose first request breaks off after it was billed.
 func meteredTools(t *testing.T) *meteredRun {
 	s := scenarios[slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == "tools" })]
-	played, err := scripted.Load(writeScript(t, false))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &meter{Model: played}
+	m := &meter{Model: load(t, writeScript(t, false))}
 	is := anthropic.to(t, m, func(n int) remotetest.Fault {
 		if n == 1 {
 			return m.breakOff
@@ -153,30 +161,121 @@ func meteredCompaction(t *testing.T) *meteredRun {
 	return measure(s.runWith(t, is, k), is, m)
 }
 
+// meteredAgent is a turn in which an agent works.
+func meteredAgent(t *testing.T) *meteredRun {
+	b, err := json.Marshal(rule{"rules": append(
+		calls(delegatePrompt, "The agent says: {{result}}", rule{"tool": "task", "arguments": rule{"description": "d", "prompt": "Reply with exactly: HELLO", "agent_type": "task", "name": "n"}}),
+		text("Reply with exactly: HELLO", "HELLO"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "agent.json")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := &meter{Model: load(t, path)}
+	is := chat.to(t, m, noFault)
+	return measure(newRun(t, conversation{is.open("s"), []exchange{{prompt: delegatePrompt}}}), is, m)
+}
+
+func noFault(int) remotetest.Fault { return nil }
+
+// meteredMemory is two turns that are remembered.
+func meteredMemory(t *testing.T) *meteredRun {
+	m := &meter{Model: load(t, memoryScript(t))}
+	is := chat.to(t, m, noFault)
+	return measure(newMemoryRunWith(t, is).run, is, m)
+}
+
+// meteredFallback is a turn that falls back to another model.
+func meteredFallback(t *testing.T) *meteredRun {
+	m := &meter{Model: load(t, writeScript(t, false))}
+	r, is := fallbackRunOf(t, m)
+	return measure(r, is, m)
+}
+
+// meteredRuns prepare the runs whose ledgers are compared with what their models have billed.
+var meteredRuns = map[string]func(*testing.T) *meteredRun{
+	"tools": meteredTools, "compaction": meteredCompaction, "agent": meteredAgent, "memory": meteredMemory, "fallback": meteredFallback,
+	"budget of tools": asking(meteredTools), "budget of compactions": asking(meteredCompaction), "budget of agents": asking(meteredAgent),
+}
+
+// asking is a run with a budget of no tokens: it asks before every request.
+func asking(prepare func(*testing.T) *meteredRun) func(*testing.T) *meteredRun {
+	return func(t *testing.T) *meteredRun {
+		r := prepare(t)
+		r.configure("[budget]\nsession_tokens = 0\n")
+		return r
+	}
+}
+
+// checkBudget checks that no request was made beyond the limit, to the token: whenever one was
+// made, less was spent than somebody had agreed to, and the limit was raised only by answers.
+// The requests of agents are in other logs; they are counted at the end.
+func (r *meteredRun) checkBudget(log []event.Event) {
+	r.t.Helper()
+	var limit, spent, last int64
+	for _, e := range log {
+		if e.Type == event.BudgetRaised {
+			d, err := event.As[event.BudgetRaisedData](e)
+			if err != nil || d.Limits.SessionTokens == nil || *d.Limits.SessionTokens <= limit {
+				r.t.Fatalf("event %d raises the limit of %d: %s, %v", e.Seq, limit, e.Bytes, err)
+			}
+			limit = *d.Limits.SessionTokens
+		}
+		for _, u := range recordedUsage(r.t, []event.Event{e}) {
+			if spent >= limit {
+				r.t.Errorf("event %d is of a request that was made although %d of %d tokens were spent", e.Seq, spent, limit)
+			}
+			last = u.Input + u.Output
+			spent += last
+		}
+	}
+	for _, u := range recordedUsage(r.t, r.agents) {
+		spent += u.Input + u.Output
+	}
+	if limit == 0 || spent-last >= limit {
+		r.t.Errorf("%d tokens were spent before the last request, and the limit is %d", spent-last, limit)
+	}
+}
+
 // The ledger says what the model has billed, to the token. A kill loses the request whose
 // answer was not stored, which is made again; it loses nothing else and counts nothing twice.
+// With a budget, no request is made beyond the limit wherever the engine is killed.
 func TestKilledAtAnyWriteTheLedgerIsWhatTheModelHasBilled(t *testing.T) {
-	for name, prepare := range map[string]func(*testing.T) *meteredRun{"tools": meteredTools, "compaction": meteredCompaction} {
+	for name, prepare := range meteredRuns {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := prepare(t)
 			calm := r.play()
-			r.checkLedger(calm.log, 0)
-			if name == "tools" && r.costs.Costs[0].Failed != 1 || int(r.costs.Costs[0].Requests) != answersOf(calm.log)+1 {
-				t.Errorf("the ledger says %+v of %d answers and one other request", r.costs, answersOf(calm.log))
+			r.judgeMetered(name, calm, 0)
+			if failed := r.costs.Costs[0].Failed; strings.HasSuffix(name, "tools") && failed != 1 {
+				t.Errorf("the ledger has %d failed requests", failed)
 			}
-			for _, at := range stops(calm.writes, false, 0) {
+			for _, at := range stops(calm.writes, name == "budget of tools", 0) {
 				t.Run(at.String(), func(t *testing.T) {
 					t.Parallel()
 					t.Logf("the write stores %v", calm.writes[at.Write-1].Events)
 					r := prepare(t)
 					out := r.play(at)
-					r.checkLedger(out.log, 1)
+					r.judgeMetered(name, out, 1)
 					if t.Failed() {
 						t.Log(out.describeLog())
 					}
 				})
 			}
 		})
+	}
+}
+
+// judgeMetered checks the ledger of a run, and its budget if it has one.
+func (r *meteredRun) judgeMetered(name string, out outcome, lost int) {
+	r.t.Helper()
+	r.checkLedger(out.log, lost)
+	if strings.HasPrefix(name, "budget") {
+		r.checkBudget(out.log)
+	}
+	if answersOf(out.log) == 0 {
+		r.t.Error("the turn has no answer")
 	}
 }

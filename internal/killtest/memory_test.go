@@ -18,8 +18,8 @@ import (
 // facts are what the model extracts from each turn, by its prompt.
 var facts = map[string]string{"Reply with exactly: FIRST": "the first is noted", "Reply with exactly: SECOND": "the second is noted"}
 
-// memorySource makes a model that extracts one fact from each turn.
-func memorySource(t *testing.T) *modelSource {
+// memoryScript writes the script of a model that extracts one fact from each turn.
+func memoryScript(t *testing.T) string {
 	t.Helper()
 	var rules []rule
 	for prompt, fact := range facts {
@@ -41,7 +41,7 @@ func memorySource(t *testing.T) *modelSource {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &modelSource{model: scripted.Name + ":" + path, faults: noRequests, history: noRequests}
+	return path
 }
 
 // A memoryRun is a run in which every turn is extracted and consolidated before the
@@ -54,7 +54,13 @@ type memoryRun struct {
 
 func newMemoryRun(t *testing.T) *memoryRun {
 	t.Helper()
-	m := &memoryRun{source: memorySource(t), dir: t.TempDir()}
+	return newMemoryRunWith(t, &modelSource{model: scripted.Name + ":" + memoryScript(t), faults: noRequests, history: noRequests})
+}
+
+// newMemoryRunWith is newMemoryRun with a way to reach the model.
+func newMemoryRunWith(t *testing.T, w *modelSource) *memoryRun {
+	t.Helper()
+	m := &memoryRun{source: w, dir: t.TempDir()}
 	open := m.source.open("s")
 	open.WorkingDirectory = m.dir
 	m.run = newRun(t, conversation{open, []exchange{{prompt: "Reply with exactly: FIRST"}, {prompt: "Reply with exactly: SECOND"}}})

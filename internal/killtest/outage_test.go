@@ -2,6 +2,7 @@ package killtest
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/remote/remotetest"
 	"github.com/abide-run/abide/internal/model/scripted"
 )
@@ -20,11 +22,23 @@ import (
 // fault with its number and the name of its model.
 func outageSource(t *testing.T, fault func(n int, name string, body []byte) remotetest.Fault) *modelSource {
 	t.Helper()
-	played, err := scripted.Load(writeScript(t, false))
+	return outageOf(t, load(t, writeScript(t, false)), fault)
+}
+
+// load returns the scripted model of a file.
+func load(t *testing.T, path string) model.Model {
+	t.Helper()
+	played, err := scripted.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := chat.serve(played, remotetest.Options{Key: "key", Fault: func(n int, body []byte) remotetest.Fault {
+	return played
+}
+
+// outageOf is outageSource for a model.
+func outageOf(t *testing.T, m model.Model, fault func(n int, name string, body []byte) remotetest.Fault) *modelSource {
+	t.Helper()
+	server := chat.serve(m, remotetest.Options{Key: "key", Fault: func(n int, body []byte) remotetest.Fault {
 		var asked struct{ Model string }
 		if err := json.Unmarshal(body, &asked); err != nil {
 			t.Errorf("a request cannot be read: %v", err)
@@ -40,7 +54,13 @@ func outageSource(t *testing.T, fault func(n int, name string, body []byte) remo
 // fallbackRun is a run of a turn that is parked once, and then goes on with another model.
 func fallbackRun(t *testing.T) (*run, *modelSource) {
 	t.Helper()
-	w := outageSource(t, func(n int, name string, _ []byte) remotetest.Fault {
+	return fallbackRunOf(t, load(t, writeScript(t, false)))
+}
+
+// fallbackRunOf is fallbackRun with a model.
+func fallbackRunOf(t *testing.T, m model.Model) (*run, *modelSource) {
+	t.Helper()
+	w := outageOf(t, m, func(n int, name string, _ []byte) remotetest.Fault {
 		switch {
 		case name == "other":
 			return nil
@@ -50,13 +70,24 @@ func fallbackRun(t *testing.T) (*run, *modelSource) {
 		return remotetest.Status(http.StatusNotFound, "no such model")
 	})
 	r := newRun(t, scenarios[0].conversation(w))
-	if err := os.MkdirAll(r.instructions.Dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(r.instructions.Dir, "config.toml"), []byte("[model]\nfallback = [\"other\"]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	r.configure("[model]\nfallback = [\"other\"]\n")
 	return r, w
+}
+
+// configure adds lines to the configuration of a run.
+func (r *run) configure(lines string) {
+	r.t.Helper()
+	if err := os.MkdirAll(r.instructions.Dir, 0o700); err != nil {
+		r.t.Fatal(err)
+	}
+	f, err := os.OpenFile(filepath.Join(r.instructions.Dir, "config.toml"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(lines)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // judgeFallback checks that a turn has fallen back once, and was answered by the fallback.

@@ -1,7 +1,5 @@
 package model
 
-import "strings"
-
 // The reasons for which a model stops, as Reply.Finish says them. Every wire turns the
 // words of its providers into these; a reason that it does not know stays as the provider
 // said it. They are recorded with the answer, so they never change.
@@ -13,7 +11,3 @@ const (
 	FinishRefusal = "refusal"        // the model declined to answer; the text may say why
 	FinishPause   = "pause_turn"     // the provider paused a long turn: the same conversation with this reply goes on
 )
-
-// IsEmpty reports whether a reply has neither a call nor a text that can be seen, as if
-// the model had only reasoned.
-func (r *Reply) IsEmpty() bool { return len(r.Calls) == 0 && strings.TrimSpace(r.Text) == "" }

@@ -35,6 +35,9 @@ type Request struct {
 	Tail            string
 	ReasoningEffort string            // amount of reasoning; the provider's default if empty
 	MaxOutput       int               // tokens that the reply may have; the default of the provider if zero
+	Schema          *Schema           // form that the answer must have; nil if it is free
+	Temperature     *float64          // randomness of the reply; the default of the provider if nil
+	TopP            *float64          // share of the likely tokens that is drawn from; the default of the provider if nil
 	Headers         map[string]string // further HTTP headers
 	// Can overrides what is known of the model by its name; nil if nothing does.
 	Can *Capabilities
@@ -59,6 +62,7 @@ type Message struct {
 	Role      Role
 	Text      string
 	Images    []Image
+	Documents []Document
 	Calls     []Call     // calls that a message of the assistant asks for
 	CallID    string     // call that a tool result answers, or that returned the images of a user message
 	Failed    bool       // true if a tool result is a failure
@@ -73,6 +77,16 @@ type Image struct {
 	MediaType string
 	Data      []byte
 }
+
+// A Document is a file that the model reads. Providers take PDF alone.
+type Document struct {
+	Name      string // name of the file, without its folder
+	MediaType string
+	Data      []byte
+}
+
+// PDF is the media type of the documents that providers take.
+const PDF = "application/pdf"
 
 // Reasoning is the reasoning of a model: text for people, and data that only the
 // provider understands.

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,17 +26,19 @@ const escapeVariable = "ABIDE_TEST_ESCAPE"
 
 // A world is what an escape finds.
 type world struct {
-	Name     string // name of the escape
-	Work     string // working directory
-	Out      string // folder outside, which it may read
-	Data     string // folder that it may not read
-	PID      int    // process outside, of the same user
-	Port     int    // port on which somebody listens on the loopback address, with TCP and UDP
-	Socket   string // path of a socket on which somebody listens
-	Abstract string // name of an abstract socket on which somebody listens
-	Terminal string // path of a terminal of somebody else
-	Memory   int    // ID of shared memory of somebody else
-	Helper   string // program that belongs to root and is setuid; empty if there is none
+	Name      string // name of the escape
+	Work      string // working directory
+	Out       string // folder outside, which it may read
+	Data      string // folder that it may not read
+	PID       int    // process outside, of the same user
+	Port      int    // port on which somebody listens on the loopback address, with TCP and UDP
+	Connected int    // process outside, of the same user, whose standard input is a connection
+	Outer     string // address of this machine that others can reach
+	Socket    string // path of a socket on which somebody listens
+	Abstract  string // name of an abstract socket on which somebody listens
+	Terminal  string // path of a terminal of somebody else
+	Memory    int    // ID of shared memory of somebody else
+	Helper    string // program that belongs to root and is setuid; empty if there is none
 }
 
 // An escape is an attempt to do something that a confined command may not do. Its script
@@ -183,7 +186,7 @@ func runEscape(text string) int {
 		fmt.Println("it does not know its world:", err)
 		return 1
 	}
-	for _, e := range escapes {
+	for _, e := range slices.Concat(escapes, networkWays) {
 		if e.name != w.Name {
 			continue
 		}

@@ -239,6 +239,7 @@ func (m *Manager) WaitGone(ctx context.Context, owner Owner, id ID) (Info, error
 	return m.wait(ctx, owner, id, func(s *status) bool { return s.gone })
 }
 
+// wait blocks until the status of the process is as a function wants it.
 func (m *Manager) wait(ctx context.Context, owner Owner, id ID, until func(*status) bool) (Info, error) {
 	p, err := m.find(owner, id)
 	if err != nil {

@@ -148,10 +148,6 @@ func TestBeyondTheQuotaHeadAndTailRemain(t *testing.T) {
 	if !strings.HasPrefix(want, string(c.Data[:20<<10])) || !strings.HasSuffix(want, string(c.Data[len(c.Data)-(20<<10):])) {
 		t.Error("head or tail is missing")
 	}
-	lines, err := m.Lines(me, info.ID, -2, 5)
-	if err != nil || len(lines) != 2 || string(lines[1].Text) != "0200000\n" || lines[1].Number != 200000 {
-		t.Errorf("the last lines: %+v, %v", lines, err)
-	}
 	text, cut, err := m.View(me, info.ID, Both)
 	if err != nil || cut == nil || cut.OriginalBytes != len(want) || cut.OmittedBytes != len(want)-MaxHeadBytes-MaxTailBytes {
 		t.Errorf("View: %+v, %v", cut, err)
@@ -205,13 +201,6 @@ func TestOutputIsReadByOffsetRangeTailLineAndStream(t *testing.T) {
 	}
 	if c, err := m.Tail(me, id, 0, Both); err != nil || len(c.Data) != 0 {
 		t.Errorf("Tail of nothing: %q, %v", c.Data, err)
-	}
-	lines, err := m.Lines(me, id, 999, 10)
-	if err != nil || len(lines) != 4 || string(lines[0].Text) != "0000999\n" || string(lines[3].Text) != "no end" || lines[3].Number != 1002 {
-		t.Errorf("Lines: %+v, %v", lines, err)
-	}
-	if _, err := m.Lines(me, id, 0, 1); !errors.Is(err, ErrInvalid) {
-		t.Errorf("line 0: %v", err)
 	}
 	text, info, err := m.View(me, id, Stderr)
 	if err != nil || text != "error\n" || info != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/abide-run/abide/internal/process/outlog"
 	"github.com/abide-run/abide/internal/process/output"
 	"github.com/abide-run/abide/internal/process/record"
+	"github.com/abide-run/abide/internal/process/sandbox"
 )
 
 // A proc is one process that the manager knows. The journal on disk is the truth;
@@ -173,7 +174,7 @@ func (p *proc) info() Info {
 	s := p.start.spec
 	i := Info{
 		ID: p.id, Key: s.Key, Owner: s.Owner, Command: s.Command, Args: s.Args, Dir: s.Dir, Title: s.Title,
-		Class: s.Class, TTY: s.TTY != nil, Stdin: s.Stdin, Profile: s.Profile,
+		Class: s.Class, TTY: s.TTY != nil, Stdin: s.Stdin, Profile: s.Profile, Free: s.Profile == sandbox.None && p.m.opts.Sandbox.Confines(),
 		State: st.state, Reason: st.reason, PID: st.pid, Created: p.start.time, Started: st.started, Ended: st.ended,
 		Reading: reading && !st.state.Ended(), Exit: st.exit, Lingering: st.lingering, Gone: st.gone, Unkept: st.lost && p.start.boot == p.m.boot, Survivors: survivors, Seen: st.seen, Dropped: st.dropped,
 		Output: p.output(st),

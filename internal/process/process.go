@@ -61,6 +61,12 @@ type Spec struct {
 	Writable []string
 	Profile  sandbox.Profile
 	Free     bool // true if the command is not confined: a person has allowed that
+	// Require is true if the command must not be started where the whole profile cannot be
+	// held, and Offline if it gets no network, whatever the options of the manager say.
+	Require, Offline bool
+	// Family names the session whose working directories the command has; Owner if empty. Only
+	// a workspace that is served to other machines reads it.
+	Family Owner
 	// Repository is the repository of Root that a confined command may change, if it was
 	// found before; it is looked for if nil.
 	Repository *sandbox.Repository
@@ -124,6 +130,7 @@ type Info struct {
 	TTY     bool
 	Stdin   bool
 	Profile sandbox.Profile // how the command is confined; empty if it is not
+	Free    bool            // true if the command is not confined, and others here are
 
 	State   State
 	Reason  string // reason why the process failed to start, was killed or is lost; for people
@@ -227,14 +234,6 @@ type Run struct {
 
 // MaxRun is the longest time between the first and the last byte of a run.
 const MaxRun = time.Second
-
-// A Line is one line of the output, with its line break if it has one.
-type Line struct {
-	Number int64 // number of the line; the first is 1
-	Offset int64
-	Text   []byte
-	Cut    int64 // number of bytes of the line that are not in Text
-}
 
 // An Input is what WriteStdin writes to the standard input of a process.
 type Input struct {

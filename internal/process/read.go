@@ -13,7 +13,6 @@ import (
 const (
 	defaultLimit = 64 << 10
 	maxLimit     = 16 << 20 // maximum bytes of one chunk
-	maxLine      = 64 << 10 // maximum bytes of one line
 )
 
 // readLog calls f with the output log and the status from before the log was opened. It
@@ -113,50 +112,6 @@ func tail(l *outlog.Log, n int, stream output.Stream) (outlog.Part, error) {
 		return outlog.Part{}, err
 	}
 	return l.Read(from, l.End(), n, stream)
-}
-
-// Lines returns at most n lines of the output, beginning with the line with the
-// given number; the first is 1. Numbers include lines that were not kept. If first
-// is negative it counts from the end: -1 is the last line. Of a long line the first
-// 64 KiB are returned.
-func (m *Manager) Lines(owner Owner, id ID, first int64, n int) (lines []Line, err error) {
-	p, err := m.find(owner, id)
-	if err != nil {
-		return nil, err
-	}
-	if first == 0 || n < 0 {
-		return nil, invalid("line", "the first line is 1, the last is -1")
-	}
-	err = p.readLog(func(l *outlog.Log, _ status) error {
-		from := first
-		if from < 0 {
-			all, err := countLines(l)
-			if err != nil {
-				return err
-			}
-			from = max(all+1+first, 1)
-		}
-		found, err := l.Lines(from, min(n, maxLimit/maxLine), maxLine)
-		lines = lines[:0]
-		for _, f := range found {
-			lines = append(lines, Line(f))
-		}
-		return err
-	})
-	return lines, err
-}
-
-// countLines returns the number of lines, including a last one without line break.
-func countLines(l *outlog.Log) (int64, error) {
-	t, err := l.Totals()
-	if err != nil || t.Bytes == 0 {
-		return 0, err
-	}
-	last, err := tail(l, 1, output.Any)
-	if err == nil && string(last.Data) != "\n" {
-		t.Lines++
-	}
-	return t.Lines, err
 }
 
 // View returns the output as a model sees it: the same text as [HeadTailBuffer.Output]

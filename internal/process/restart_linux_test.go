@@ -184,7 +184,6 @@ func TestAProcessOfAnotherOwnerLooksUnknown(t *testing.T) {
 		"WaitGone":   func(o Owner, id ID) error { _, err := m.WaitGone(t.Context(), o, id); return err },
 		"Read":       func(o Owner, id ID) error { _, err := m.Read(t.Context(), o, id, ReadRequest{}); return err },
 		"Tail":       func(o Owner, id ID) error { _, err := m.Tail(o, id, 1, Both); return err },
-		"Lines":      func(o Owner, id ID) error { _, err := m.Lines(o, id, 1, 1); return err },
 		"View":       func(o Owner, id ID) error { _, _, err := m.View(o, id, Both); return err },
 		"WriteStdin": func(o Owner, id ID) error { return m.WriteStdin(t.Context(), o, id, Input{}) },
 		"Resize":     func(o Owner, id ID) error { return m.Resize(t.Context(), o, id, Size{1, 1}) },

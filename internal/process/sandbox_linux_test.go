@@ -228,9 +228,12 @@ func skipOrFail(t *testing.T, what, reason string) {
 }
 
 // TestEscapesOfAnOrdinaryUser runs TestEscapes as a user without rights.
-func TestEscapesOfAnOrdinaryUser(t *testing.T) {
+func TestEscapesOfAnOrdinaryUser(t *testing.T) { runAsOrdinaryUser(t, "TestEscapes") }
+
+// runAsOrdinaryUser runs a test as a user without rights.
+func runAsOrdinaryUser(t *testing.T, name string) {
 	if os.Getuid() != 0 {
-		skipOrFail(t, "users", "only root can try escapes as another user; TestEscapes has tried those of this one")
+		skipOrFail(t, "users", "only root can try escapes as another user; the other test has tried those of this one")
 	}
 	dir, err := os.MkdirTemp("", "abide-escapes")
 	must(t, err)
@@ -241,7 +244,7 @@ func TestEscapesOfAnOrdinaryUser(t *testing.T) {
 	must(t, os.WriteFile(dir+"/test", exe, 0o755))
 	must(t, os.Mkdir(dir+"/home", 0o700))
 	must(t, os.Chown(dir+"/home", ordinaryUser, ordinaryUser))
-	cmd := exec.Command(dir+"/test", "-test.run=^TestEscapes$", "-test.v")
+	cmd := exec.Command(dir+"/test", "-test.run=^"+name+"$", "-test.v")
 	cmd.Dir = dir + "/home"
 	cmd.Env = append(os.Environ(), "HOME="+dir+"/home", "TMPDIR="+dir+"/home", "ABIDE_TEST_HELPER="+installHelper(dir))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinaryUser, Gid: ordinaryUser}}

@@ -66,7 +66,7 @@ func (m *Manager) has(spec Spec) bool {
 // confine returns how a command is confined, and sets its profile.
 func (m *Manager) confine(spec *Spec) (sandbox.Confinement, error) {
 	how := sandbox.Confinement{Env: spec.Env}
-	if spec.Free || m.opts.Sandbox == nil && spec.Profile != sandbox.Sealed {
+	if spec.Free || m.opts.Sandbox == nil && spec.Profile != sandbox.Sealed && !spec.Require && !spec.Offline {
 		spec.Profile = sandbox.None
 		return how, nil
 	}
@@ -79,6 +79,7 @@ func (m *Manager) confine(spec *Spec) (sandbox.Confinement, error) {
 	}
 	how, err := m.opts.Sandbox.Confine(sandbox.Request{
 		Root: root, Env: spec.Env, Writable: spec.Writable, Sealed: spec.Profile == sandbox.Sealed, Repository: spec.Repository,
+		Require: spec.Require, Offline: spec.Offline,
 	})
 	spec.Profile = how.Profile
 	return how, err

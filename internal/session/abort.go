@@ -54,6 +54,7 @@ func (h *Host) Abort(ctx context.Context, id event.SessionID, reason string) err
 // An abort that holds is also stored if the session is at rest and has tasks: their news
 // begins no turn until somebody speaks to the session. The same holds for its agents.
 func (h *Host) Stop(ctx context.Context, id event.SessionID, d event.AbortData) (Stopped, error) {
+	defer h.keepBusy()()
 	stopped, err := h.stopWorking(ctx, id, d)
 	if err == nil && d.Stops() {
 		err = h.stopFormerAgents(ctx, &stopped, d.Hold || stopped.Turn)
@@ -69,6 +70,18 @@ func (h *Host) Stop(ctx context.Context, id event.SessionID, d event.AbortData) 
 		return stopped, err
 	}
 	return stopped, h.awaitStopped(ctx, await)
+}
+
+// keepBusy makes the host busy until the returned function is called: an engine that ends
+// when it is idle does not end while somebody waits to be told what was stopped.
+func (h *Host) keepBusy() (release func()) {
+	add := func(n int) {
+		h.gate.Lock()
+		defer h.gate.Unlock()
+		h.gate.busy += n
+	}
+	add(1)
+	return func() { add(-1) }
 }
 
 // awaitOver waits until nothing is sent to models any more, for at most stopTime.
@@ -118,15 +131,15 @@ func (h *Host) stopWorking(ctx context.Context, id event.SessionID, d event.Abor
 // requests.
 func (tx *txn) stopAll(d event.AbortData, stopped *Stopped) error {
 	compaction, open, broken := tx.s.compacting.now, tx.State.Context.Compaction, len(tx.State.Context.Broken)
-	stopped.requests = append(stopped.requests, tx.s.handoffs.requests()...)
+	stopped.requests = append(stopped.requests, tx.s.asking.requests()...)
+	if d.Stops() { // otherwise summaries for whoever takes over go on
+		stopped.requests = append(stopped.requests, tx.s.handoffs.requests()...)
+	}
 	abort := func(tx *txn, d event.AbortData) error {
 		return errors.Join(tx.s.compacting.abort(tx, d), tx.s.handoffs.abort(tx, d))
 	}
 	if tx.State.Active() || d.Hold && tx.State.Wakes() {
 		stopped.Turn = tx.State.Turn != nil
-		if now := tx.s.asking.now; now != nil {
-			stopped.requests = append(stopped.requests, now.over)
-		}
 		abort = func(tx *txn, d event.AbortData) error { return tx.abort(d) }
 	}
 	if err := abort(tx, d); err != nil {
@@ -186,15 +199,57 @@ func (h *Host) stopFormerAgents(ctx context.Context, stopped *Stopped, hold bool
 const stoppedWithCall = "the call that started it was stopped"
 
 // Interrupt stops the turn, and reports whether one was running. With keepQueue, the
-// next turn begins with what waits in the queue.
+// next turn begins with what waits in the queue, and the commands of the turn go on.
+// Interrupt returns when the requests to models and the commands that it stops have
+// ended, or after stopTime.
 func (h *Host) Interrupt(ctx context.Context, id event.SessionID, keepQueue bool) (interrupted bool, err error) {
+	var cut interruption
 	err = h.change(ctx, id, func(tx *txn) error {
-		if interrupted = tx.State.Turn != nil; !interrupted {
-			return nil
-		}
-		return tx.abort(event.AbortData{Reason: "user_initiated", KeepQueue: keepQueue})
+		interrupted = tx.State.Turn != nil
+		return tx.interrupt(event.AbortData{Reason: "user_initiated", KeepQueue: keepQueue}, &cut)
 	})
-	return interrupted, err
+	if err != nil {
+		return interrupted, err
+	}
+	return interrupted, h.awaitInterrupted(ctx, cut)
+}
+
+// An interruption is what has to end before an interrupt is acknowledged.
+type interruption struct {
+	stopped Stopped           // what was stopped of the turn
+	agents  []event.SessionID // the agents that work for the turn, which are to be stopped
+}
+
+// interrupt stops the turn, if one is running.
+func (tx *txn) interrupt(d event.AbortData, cut *interruption) error {
+	if tx.State.Turn == nil {
+		return nil
+	}
+	cut.agents = tx.s.host.opts.Tools.Working(tx.State)
+	if err := tx.stopAll(d, &cut.stopped); err != nil {
+		return err
+	}
+	tx.s.host.countTasks(tx.s.id, tx.State.Tasks.Open, &cut.stopped)
+	return nil
+}
+
+// awaitInterrupted stops the agents of a turn that was interrupted, and waits until
+// nothing is sent to models any more for the turn and for them, and what they run has
+// ended.
+func (h *Host) awaitInterrupted(ctx context.Context, cut interruption) error {
+	defer h.keepBusy()()
+	stopped := cut.stopped
+	for _, agent := range cut.agents {
+		its, err := h.stopWorking(ctx, agent, event.AbortFor(stoppedWithCall))
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		stopped.add(its)
+	}
+	if err := awaitOver(ctx, stopped.requests); err != nil {
+		return err
+	}
+	return h.awaitStopped(ctx, stopped.Calls)
 }
 
 func (tx *txn) abort(d event.AbortData) error {

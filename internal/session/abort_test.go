@@ -2,10 +2,12 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -630,4 +632,245 @@ func TestARepeatedRequestMakesNoHandoffThatWasStopped(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A message that interrupts is acknowledged when the request that it cancels is over, and
+// so is an interrupt: until then the request may still reach the model.
+func TestAnInterruptWaitsForTheRequestThatItCancels(t *testing.T) {
+	for name, interrupt := range map[string]func(ctx context.Context, b *sessiontest.Fixture) error{
+		"message": func(ctx context.Context, b *sessiontest.Fixture) error {
+			_, err := b.Host.Send(ctx, "s", event.InputAcceptedData{Prompt: "Other", Mode: event.ModeInterrupt})
+			return err
+		},
+		"interrupt": func(ctx context.Context, b *sessiontest.Fixture) error {
+			done, err := b.Host.Interrupt(ctx, "s", true)
+			if err == nil && !done {
+				err = errors.New("no turn was running")
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &reluctantOnce{reluctantModel: reluctantModel{cancelled: make(chan struct{}), over: make(chan struct{})}}
+				b := sessiontest.New(t, m)
+				b.Create("s", &session.Client{})
+				b.Send("s", event.InputAcceptedData{Prompt: "Hello"})
+				synctest.Wait()
+				checkAcknowledged(t, m.reluctantModel, func() error { return interrupt(t.Context(), b) })
+			})
+		})
+	}
+}
+
+// The same holds for the request of an agent that works for the session.
+func TestAnInterruptWaitsForTheRequestsOfAgents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &reluctantAgents{reluctantModel: reluctantModel{cancelled: make(chan struct{}), over: make(chan struct{})}}
+		b := withAgents(t, m)
+		v := b.Create("s", &session.Client{})
+		b.Send("s", delegate("task", "Reply with exactly: X"))
+		v.Await(t, 0, event.SubagentStarted)
+		synctest.Wait()
+		checkAcknowledged(t, m.reluctantModel, func() error {
+			_, err := b.Host.Send(t.Context(), "s", event.InputAcceptedData{Prompt: "Reply with exactly: OTHER", Mode: event.ModeInterrupt})
+			return err
+		})
+		b.Host.Close()
+	})
+}
+
+// A summary for whoever takes over goes on when a message interrupts the turn, which does
+// not wait for it.
+func TestAnInterruptDoesNotWaitForAHandoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, wait := make(chan struct{}), make(chan struct{})
+		m := &scriptedModel{
+			lines:     []scriptedReply{{text: "hi"}, {wait: make(chan struct{})}, {text: "there"}},
+			summaries: []scriptedReply{{wait: wait, asked: asked, text: "They said hi."}},
+		}
+		s := squeeze(t, m, event.SessionConfiguredData{})
+		s.say("first")
+		made := make(chan error, 1)
+		go func() {
+			_, err := s.Host.Context.Handoff(t.Context(), "s", "")
+			made <- err
+		}()
+		<-asked
+		s.Send("s", event.InputAcceptedData{Prompt: "second"})
+		synctest.Wait()
+		began := time.Now()
+		s.Send("s", event.InputAcceptedData{Prompt: "third", Mode: event.ModeInterrupt})
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("the message was acknowledged after %v", waited)
+		}
+		close(wait)
+		if err := <-made; err != nil {
+			t.Errorf("the summary was stopped: %v", err)
+		}
+		s.Host.Close()
+	})
+}
+
+// An interrupt that drops the queue ends the commands of the turn, and waits for them.
+func TestAnInterruptThatDropsTheQueueWaitsForCommands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newTaskEnder()
+		b, j := runningJob(t, e)
+		done := make(chan error, 1)
+		go func() {
+			_, err := b.Host.Interrupt(t.Context(), "s", false)
+			done <- err
+		}()
+		if key := <-e.asked; key != j.key(1) {
+			t.Errorf("the task %s was ended, want %s", key, j.key(1))
+		}
+		synctest.Wait()
+		if len(done) > 0 {
+			t.Error("the interrupt was acknowledged before the task had ended")
+		}
+		close(e.free)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		b.Host.Close()
+	})
+}
+
+// Somebody stops what somebody else has stopped a moment ago. Nobody is told that it is
+// over while the request is under way.
+func TestASecondStopWaitsForTheRequestToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := reluctantModel{cancelled: make(chan struct{}), over: make(chan struct{})}
+		b := sessiontest.New(t, m)
+		b.Create("s", &session.Client{})
+		b.Send("s", event.InputAcceptedData{Prompt: "Hello"})
+		synctest.Wait()
+		stop := func() error {
+			_, err := b.Host.Stop(t.Context(), "s", holdStop)
+			return err
+		}
+		first := make(chan error, 1)
+		go func() { first <- stop() }()
+		<-m.cancelled
+		checkAcknowledged(t, m, stop)
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// checkAcknowledged checks that what cancels a request returns when the request is over,
+// and not before.
+func checkAcknowledged(t *testing.T, m reluctantModel, cancel func() error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- cancel() }()
+	<-m.cancelled
+	synctest.Wait()
+	if len(done) > 0 {
+		t.Error("it was acknowledged while the request was under way")
+	}
+	close(m.over)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// A reluctantOnce answers every request but the first at once.
+type reluctantOnce struct {
+	reluctantModel
+	recordingModel
+	asked atomic.Int32
+}
+
+func (m *reluctantOnce) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+	if m.asked.Add(1) == 1 {
+		return m.reluctantModel.Ask(ctx, req, on)
+	}
+	return m.recordingModel.Ask(ctx, req, on)
+}
+
+// reluctantAgents answers the session s at once, and is reluctant with agents.
+type reluctantAgents struct {
+	reluctantModel
+	recordingModel
+}
+
+func (m *reluctantAgents) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+	if req.Session == "s" {
+		return m.recordingModel.Ask(ctx, req, on)
+	}
+	return m.reluctantModel.Ask(ctx, req, on)
+}
+
+// A stop waits for what it has stopped, and not for what another session is still ending.
+func TestAStopDoesNotWaitForTheCommandsOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newTaskEnder()
+		b, _ := runningJob(t, e)
+		v := b.Create("other", &session.Client{Permission: true, Tools: external("a")})
+		b.Send("other", event.InputAcceptedData{Prompt: "Use a with value 'x', then reply with the result"})
+		v.Await(t, 0, event.PermissionAsked)
+		first := make(chan error, 1)
+		go func() {
+			_, err := b.Host.Stop(t.Context(), "s", holdStop)
+			first <- err
+		}()
+		<-e.asked
+		began := time.Now()
+		if stopped, err := b.Host.Stop(t.Context(), "other", holdStop); err != nil || !stopped.Turn {
+			t.Errorf("%+v, %v", stopped, err)
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("the stop was acknowledged after %v", waited)
+		}
+		close(e.free)
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		b.Host.Close()
+	})
+}
+
+// Whoever stops a session looks at the agents of all sessions. There may be more of them
+// than fit into memory.
+func TestAStopLeavesNoAgentInMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := withAgents(t, &recordingModel{}, &taskTool{})
+		b.Options.Tasks = newChores()
+		b.Restart()
+		for _, id := range []event.SessionID{"s", "other"} {
+			v := b.Create(id, &session.Client{})
+			b.Send(id, delegate("task", "Use job with value 'x'"))
+			v.Await(t, 0, event.SessionIdle)
+		}
+		b.Restart()
+		synctest.Wait()
+		before := b.Host.Resident()
+		stopped, err := b.Host.Stop(t.Context(), "s", holdStop)
+		if err != nil || stopped.Background != 1 {
+			t.Errorf("%+v, %v", stopped, err)
+		}
+		if n := b.Host.Resident() - before; n != 1 { // the session itself
+			t.Errorf("%d sessions are in memory because of the stop, want 1", n)
+		}
+		b.Host.Close()
+	})
+}
+
+// The next engine reads the agents that a dead one has left, one after the other.
+func TestTheAgentsOfADeadEngineDoNotStayInMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, _ := leaveOrphan(t, &agentlessModel{})
+		b.Open()
+		if err := b.Host.Tasks.FinishStops(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := b.Host.Resident(); n != 0 {
+			t.Errorf("%d sessions are in memory", n)
+		}
+		b.Host.Close()
+	})
 }

@@ -105,13 +105,32 @@ func (tx *txn) shareSecrets(spec *Spec) error {
 	return err
 }
 
-// hookOfAgent asks the hooks of this session about what an agent does.
+// hookOfAgent asks the hooks of this session about what an agent does. It waits for a client
+// that vanished as the hooks of the session itself do, because the agent does not see who
+// comes and goes here.
 func (s *Session) hookOfAgent(ctx context.Context, _ event.SessionID, kind string, input json.RawMessage) (json.RawMessage, error) {
 	switch kind {
 	case event.HookPreToolUse, event.HookPostToolUse, event.HookPostToolFailure:
-		return s.askHookClients(ctx, kind, input, s.clients.withHooks())
+	default:
+		return nil, nil // hooks about prompts and ends concern the call in this session
 	}
-	return nil, nil // hooks about prompts and ends concern the call in this session
+	for {
+		clients := s.awaitHookClients(ctx)
+		if len(clients) == 0 {
+			return nil, errors.New("there is no client to ask")
+		}
+		if output, err := s.askHookClients(ctx, kind, input, clients); !errors.Is(err, ErrLeft) {
+			return output, err
+		}
+	}
+}
+
+// awaitHookClients returns the clients whose hooks can be asked. If there are none, it waits
+// for one as long as hooks of the session wait.
+func (s *Session) awaitHookClients(ctx context.Context) []*attachment {
+	ctx, cancel := context.WithDeadline(ctx, s.awaitHooksUntil())
+	defer cancel()
+	return s.clients.awaitHooks(ctx)
 }
 
 // tokenOfAgent asks the clients of this session for a token that an agent needs.

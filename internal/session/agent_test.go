@@ -1,11 +1,14 @@
 package session_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
@@ -260,4 +263,92 @@ func TestAnAbortReachesAFormerAgentThatWaitsForAnAnswer(t *testing.T) {
 	if c.runs != 0 {
 		t.Errorf("the tool ran %d times after the stop", c.runs)
 	}
+}
+
+// What a client restricts when it comes back holds for the agents that work already.
+func TestARestrictionReachesAnAgentThatWorks(t *testing.T) {
+	b := withAgents(t, offline.Model{}, &countingTool{name: "act", ask: true})
+	v := b.Create("s", &session.Client{Permission: true})
+	b.Send("s", delegate("task", useAct))
+	v.Await(t, 0, event.PermissionAsked)
+	agent := child(t, []event.Event{b.AwaitStored("s", eventlog.End{}, event.ToolBegun)})
+	restricted := func(rule string) session.Spec {
+		return session.Spec{Config: event.SessionConfiguredData{Managed: &event.ManagedRules{Deny: []string{rule}}}}
+	}
+	goOn := true
+	b.Resume("s", session.Resume{Continue: &goOn, Keep: true, Spec: restricted("act")}, &session.Client{Permission: true})
+	if _, err := b.Host.Create(t.Context(), "s", restricted("bash"), nil); err != nil {
+		t.Fatal(err)
+	}
+	st, err := b.Host.Status(t.Context(), agent)
+	if err != nil || st.Config.Managed == nil || !slices.Equal(st.Config.Managed.Deny, []string{"act", "bash"}) {
+		t.Errorf("the agent is restricted by %+v, %v", st.Config.Managed, err)
+	}
+	if err := b.Host.Abort(t.Context(), "s", "test"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a person revokes is revoked for the agents that work already, too.
+func TestRevokedGrantsAreRevokedForAnAgentThatWorks(t *testing.T) {
+	running := make(chan struct{})
+	b := withAgents(t, offline.Model{}, &countingTool{name: "act", ask: true, block: running})
+	v := b.Create("s", &session.Client{Permission: true})
+	b.Send("s", delegate("task", useAct))
+	asked, _ := v.Await(t, 0, event.PermissionAsked)
+	d, err := event.As[event.PermissionAskedData](asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	won, err := b.Host.Answer(t.Context(), "s", turn.Answer{RequestID: d.RequestID, Permission: &turn.Decision{Kind: turn.ApproveForSession}})
+	if err != nil || !won {
+		t.Fatal(won, err)
+	}
+	<-running
+	agent := child(t, []event.Event{b.AwaitStored("s", eventlog.End{}, event.ToolBegun)})
+	if err := errors.Join(b.Host.Permissions.ResetGrants(t.Context(), "s", true), b.Host.Abort(t.Context(), "s", "test")); err != nil {
+		t.Fatal(err)
+	}
+	v.Await(t, 0, event.SessionIdle)
+	if !slices.Contains(kindsOf(b.Verify(agent)), event.GrantsResetData{}.Type()) {
+		t.Error("the agent keeps what it was granted")
+	}
+}
+
+// A client with hooks vanishes while an agent works. The agent waits for it as the session
+// would, and asks it about that call and about the next ones.
+func TestAnAgentWaitsForTheHooksOfAClientThatVanished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &countingTool{name: "act"}
+		b := withAgents(t, offline.Model{}, c)
+		defer b.Host.Close()
+		lost := &session.Client{}
+		asked := 0
+		lost.Hook = func(_ context.Context, _ event.SessionID, kind string, _ json.RawMessage) (json.RawMessage, error) {
+			if kind == event.HookPreToolUse {
+				if asked++; asked == 2 { // the first one is about the call that starts the agent
+					return nil, session.ErrLeft
+				}
+			}
+			return nil, nil
+		}
+		b.Create("s", lost)
+		b.Send("s", delegate("task", useAct))
+		synctest.Wait()
+		b.Host.Detach("s", lost, true)
+		time.Sleep(time.Second) // within the grace time
+		e := &hookClient{says: map[string]string{event.HookPreToolUse: `{"permissionDecision":"deny"}`}}
+		v := sessiontest.NewViewer()
+		view, err := b.Host.Attach(t.Context(), "s", &session.Client{Viewer: v, Hook: e.hook}, 0)
+		if err == nil {
+			err = view.CatchUp(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.Await(t, 0, event.SessionIdle)
+		if e.count(event.HookPreToolUse) != 1 || c.runs != 0 {
+			t.Errorf("asked %v, %d runs", e.asked, c.runs)
+		}
+	})
 }

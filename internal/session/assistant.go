@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,11 +29,14 @@ type request struct {
 	over    chan struct{}  // closed when nothing is sent any more
 	permit  *permit        // lets a parked turn ask; nil if the turn was not parked
 	waited  time.Duration  // how long the turn was parked before
+	size    int            // estimated number of tokens, if the session has limits
+	claim   *claim         // the request in the budget; nil if the session has no limits
 }
 
 // asking is the activity of asking the model.
 type asking struct {
-	now *request // nil if none is under way
+	now    *request   // nil if none is under way
+	ending []*request // requests that were cancelled and may not be over yet
 }
 
 func (a *asking) busy() bool { return a.now != nil }
@@ -40,8 +44,34 @@ func (a *asking) busy() bool { return a.now != nil }
 func (a *asking) stop(cause error) {
 	if a.now != nil {
 		a.now.cancel(cause)
+		a.ending = append(a.unfinished(), a.now)
 		a.now = nil
 	}
+}
+
+// unfinished returns the requests that were cancelled and are not over yet.
+func (a *asking) unfinished() []*request {
+	return slices.DeleteFunc(a.ending, func(r *request) bool {
+		select {
+		case <-r.over:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// requests returns what is closed when the requests under way are over, also those that
+// were cancelled before.
+func (a *asking) requests() (list []<-chan struct{}) {
+	a.ending = a.unfinished()
+	for _, r := range a.ending {
+		list = append(list, r.over)
+	}
+	if a.now != nil {
+		list = append(list, a.now.over)
+	}
+	return list
 }
 
 func (a *asking) abort(*txn, event.AbortData) error {
@@ -61,6 +91,9 @@ func (s *Session) startAsking(tx *txn, turnID string) {
 		config, name, tasks := s.state.Setup.Config, s.state.AskedModel(), taskKeys(s.state.Tasks.Open)
 		if err == nil { // they end with the turn, which may be aborted at any time
 			question.Headers = s.headers(ctx, s.state.Turn.Headers, config, name)
+			if limited(config) {
+				r.size = s.measure(question).Tokens
+			}
 		}
 		if !s.spawn(func() {
 			defer close(r.over)
@@ -89,7 +122,7 @@ func (s *Session) buildRequest() (*model.Request, error) {
 	}
 	return &model.Request{
 		Session: string(s.id), System: s.state.Prompt.System, Tools: s.tools(), Messages: s.prune(messages),
-		ReasoningEffort: s.state.Setup.Config.ReasoningEffort, Tail: s.reminder(), MaxOutput: s.maxOutput(),
+		ReasoningEffort: s.state.Setup.Config.ReasoningEffort, Tail: s.reminder(), MaxOutput: s.maxOutput(), Schema: s.outputForm(),
 	}, nil
 }
 
@@ -123,8 +156,13 @@ func (s *Session) askUntilAnswered(ctx context.Context, r *request, config event
 		return
 	}
 	q.Model, r.asked = to.Name, q
+	s.told.Store(int64(to.Window))
 	if blind(config, to) {
 		q.Messages = transcript.Unseen(q.Messages)
+	}
+	if r.claim, err = s.host.admit(ctx, s.id, config, to, r.size); err != nil {
+		s.finishAsking(r, nil, to, time.Since(started), err)
+		return
 	}
 	reply, err := s.askRecording(ctx, r, to, q)
 	if rejectsReasoning(err) && !q.Forget {
@@ -283,12 +321,16 @@ func (d *deltas) on(piece model.Delta) {
 // stopped is dropped, but not what it has cost.
 func (s *Session) finishAsking(r *request, reply *model.Reply, from Endpoint, took time.Duration, err error) {
 	s.post(func(tx *txn) error {
+		tx.releaseAfter(r.claim)
 		if tx.s.asking.now != r {
 			return tx.recordDropped(from, reply)
 		}
 		tx.s.asking.now = nil
 		if tx.State.Turn == nil || tx.State.Turn.Phase != turn.Asking || tx.s.host.ctx.Err() != nil {
 			return tx.recordDropped(from, reply)
+		}
+		if over, is := errors.AsType[*overBudget](err); is {
+			return tx.askBudget(over)
 		}
 		if err != nil {
 			if again, err := tx.compactAfterRefusal(r, err); again || err != nil {

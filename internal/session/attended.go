@@ -17,7 +17,7 @@ type gate struct {
 	sync.Mutex
 	closed   bool
 	draining int // number of sessions that carry out intents
-	busy     int // number of sessions in which something is under way
+	busy     int // number of sessions in which something is under way, and of stops that are not acknowledged
 }
 
 // attend notes that somebody uses a session: from now on it goes on by itself, also

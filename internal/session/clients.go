@@ -282,11 +282,7 @@ func (cs *clients) transformer() *Client {
 func (cs *clients) await(ctx context.Context, can func(*Client) bool) (*Client, error) {
 	for {
 		cs.mu.Lock()
-		a := cs.findLocked(can)
-		if cs.arrived == nil {
-			cs.arrived = make(chan struct{})
-		}
-		arrived := cs.arrived
+		a, arrived := cs.findLocked(can), cs.arrivalLocked()
 		cs.mu.Unlock()
 		if a != nil {
 			return a.spec, nil
@@ -297,6 +293,32 @@ func (cs *clients) await(ctx context.Context, can func(*Client) bool) (*Client, 
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// awaitHooks returns the clients whose hooks can be asked. If there are none, it waits for
+// one until ctx is done.
+func (cs *clients) awaitHooks(ctx context.Context) []*attachment {
+	for {
+		cs.mu.Lock()
+		arrived := cs.arrivalLocked()
+		cs.mu.Unlock()
+		if list := cs.withHooks(); len(list) > 0 {
+			return list
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// arrivalLocked returns a channel that is closed when the next client comes.
+func (cs *clients) arrivalLocked() <-chan struct{} {
+	if cs.arrived == nil {
+		cs.arrived = make(chan struct{})
+	}
+	return cs.arrived
 }
 
 // arriveLocked wakes those who wait for a client.

@@ -34,6 +34,7 @@ type compaction struct {
 	purpose string                    // why the model is asked, for the ledger
 	asked   []event.LedgerRequestData // requests that were answered and are not recorded yet
 	cost    cost                      // price of all requests
+	refused *overBudget               // why the budget did not let a request be made; nil if it did
 }
 
 // compacting is the activity of compacting the context.
@@ -155,7 +156,7 @@ func (s *Session) planCompaction(tx *txn, o occasion) (*compaction, error) {
 	}
 	if own := s.state.Setup.Config.Compaction.Model; own != "" && own != s.state.AskedModel() {
 		c.model, c.start.Model = own, own
-		if to, err := s.resolveModel(s.host.ctx, s.state.Setup.Config, own); err == nil {
+		if to, err := s.resolveModel(model.WithHurry(s.host.ctx, hurry), s.state.Setup.Config, own); err == nil {
 			c.in.AskRoom = to.limits().Request()
 		}
 	} else {
@@ -201,6 +202,9 @@ func (s *Session) startCompacting(tx *txn, c *compaction) {
 					return tx.recordRequests(c.asked...) // it was stopped, and what it has cost is due all the same
 				}
 				tx.s.compacting.now = nil
+				if c.refused != nil && tx.State.Turn != nil {
+					return errors.Join(tx.endCompaction(c, event.CauseBudget, c.refused), tx.askBudget(c.refused))
+				}
 				return tx.recordCompaction(c)
 			})
 			hooks.after(s.host.ctx)
@@ -216,6 +220,13 @@ func (s *Session) summarise(ctx context.Context, c *compaction, headers map[stri
 	to, err := s.resolveModel(ctx, c.config, c.model)
 	for q := c.job.Next(); q != nil; q = c.job.Next() {
 		var reply *model.Reply
+		var claim *claim
+		if err == nil {
+			if claim, err = s.admitSummary(ctx, c, to, q); c.refused != nil {
+				c.job.Abort(err)
+				return
+			}
+		}
 		if err == nil {
 			q.Model, q.Headers = to.Name, headers
 			if blind(c.config, to) {
@@ -223,7 +234,7 @@ func (s *Session) summarise(ctx context.Context, c *compaction, headers map[stri
 			}
 			reply, err = s.askSummary(ctx, c.purpose, to, q, time.Duration(c.config.Compaction.TimeoutMs)*time.Millisecond)
 		}
-		s.recordAsked(c, to, reply)
+		s.recordAsked(c, to, reply, claim)
 		if ctx.Err() != nil {
 			c.job.Abort(context.Cause(ctx))
 			return
@@ -231,6 +242,16 @@ func (s *Session) summarise(ctx context.Context, c *compaction, headers map[stri
 		c.job.Take(reply, err)
 		err = nil
 	}
+}
+
+// admitSummary waits until the budget lets a request for a summary be made.
+func (s *Session) admitSummary(ctx context.Context, c *compaction, to Endpoint, q *model.Request) (*claim, error) {
+	if !limited(c.config) {
+		return nil, nil
+	}
+	claim, err := s.host.admit(ctx, s.id, c.config, to, sizeOf(q))
+	c.refused, _ = errors.AsType[*overBudget](err)
+	return claim, err
 }
 
 // askSummary makes one request for a summary, and repeats it while another attempt

@@ -37,7 +37,7 @@ func (h *Host) Fork(ctx context.Context, child, parent event.SessionID, at event
 	}
 	state := turn.New(child)
 	if err := state.Load(events); err != nil {
-		return "", err
+		return "", fmt.Errorf("fork session %s: %w", parent, err)
 	}
 	return child, h.fork(ctx, state, parent, end, name)
 }

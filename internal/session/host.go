@@ -34,6 +34,8 @@ type Endpoint struct {
 	Model model.Model
 	Name  string
 	Blind bool // true if the model cannot see images
+	// Unread is true if the model is not sent documents: it or its provider does not read them.
+	Unread bool
 	// Window is how many tokens fit into a request and its reply, and Output how
 	// many of them are kept free for the reply. They are zero if that is not known.
 	Window, Output int
@@ -139,6 +141,7 @@ type Host struct {
 	Questions   Questions
 	Queues      Queues
 	Settings    Settings
+	Attachments Attachments
 	Skills      Skills
 	Tasks       Tasks
 	Retention   Retention
@@ -161,10 +164,12 @@ type Host struct {
 	all      bool                     // true if every session goes on
 
 	// broken has the ids of sessions in which something has panicked, until somebody uses
-	// them. It is not theirs: one that breaks when it is read is not kept in memory.
+	// the session again. It is a field of the host, because a session that panics while its
+	// log is read has no Session in memory.
 	broken sync.Map
 
 	outages outages
+	budgets budgets
 
 	gate    gate
 	work    sync.WaitGroup
@@ -232,6 +237,7 @@ func New(store eventlog.Store, opts Options) *Host {
 func (h *Host) openServices() {
 	h.Agents, h.Clients, h.Commands, h.Context = Agents{h}, Clients{h}, Commands{h}, Context{h}
 	h.Ledger, h.Log, h.Memory, h.Permissions, h.Questions = Ledger{h}, Log{h}, Memory{h}, Permissions{h}, Questions{h}
+	h.Attachments = Attachments{h}
 	h.Queues, h.Settings, h.Skills, h.Tasks, h.Todos = Queues{h}, Settings{h}, Skills{h}, Tasks{h}, Todos{h}
 	h.Retention, h.Work = Retention{h}, Work{h}
 }

@@ -11,8 +11,9 @@ import (
 )
 
 // Send gives a session an input and returns the input's id. The input is stored when
-// Send returns; the turn goes on without the caller. An input with the key of an
-// earlier one is not accepted again: the id of the earlier one is returned.
+// Send returns, and the requests to models that it interrupts are over; the turn goes on
+// without the caller. An input with the key of an earlier one is not accepted again: the
+// id of the earlier one is returned.
 func (h *Host) Send(ctx context.Context, id event.SessionID, in event.InputAcceptedData) (string, error) {
 	return h.SendWith(ctx, id, in, nil)
 }
@@ -25,24 +26,28 @@ func (h *Host) SendWith(ctx context.Context, id event.SessionID, in event.InputA
 	if in.Mode == "" {
 		in.Mode = event.ModeQueue
 	}
+	var cut interruption
 	err := h.change(ctx, id, func(tx *txn) error {
 		if before := tx.State.Sent(in.Key); before != "" {
 			in.InputID = before
 			return nil
 		}
 		in.Headers = len(headers) > 0
-		if err := tx.accept(in); err != nil || !in.Headers {
+		if err := tx.accept(in, &cut); err != nil || !in.Headers {
 			return err
 		}
 		tx.err = tx.keepHeaders(in.InputID, headers) // the input is not stored without them
 		return tx.err
 	})
-	return in.InputID, err
+	if err != nil {
+		return in.InputID, err
+	}
+	return in.InputID, h.awaitInterrupted(ctx, cut)
 }
 
 var errQueueFull = errors.New("the queue is full")
 
-func (tx *txn) accept(in event.InputAcceptedData) error {
+func (tx *txn) accept(in event.InputAcceptedData, cut *interruption) error {
 	switch in.Mode {
 	case event.ModeQueue, event.ModeSteer, event.ModeInterrupt:
 	default:
@@ -56,10 +61,10 @@ func (tx *txn) accept(in event.InputAcceptedData) error {
 		return fmt.Errorf("%w: %d messages wait already; send it when one of them was taken, or with mode %s", errQueueFull, waiting, event.ModeInterrupt)
 	}
 	tx.send(event.Empty(event.PendingMessagesModified))
-	if in.Mode == event.ModeInterrupt && tx.State.Turn != nil {
+	if in.Mode == event.ModeInterrupt {
 		d := event.AbortFor("interrupted by a new message")
 		d.KeepQueue = true
-		if err := tx.abort(d); err != nil {
+		if err := tx.interrupt(d, cut); err != nil {
 			return err
 		}
 	}

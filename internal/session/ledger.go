@@ -102,9 +102,21 @@ func (tx *txn) recordDropped(from Endpoint, reply *model.Reply) error {
 }
 
 // recordAsked takes in that a request for a summary was answered. It is recorded with what
-// follows from the answer; what the requests before it have cost is recorded at once.
-func (s *Session) recordAsked(c *compaction, to Endpoint, reply *model.Reply) {
+// follows from the answer; what the requests before it have cost is recorded at once. If the
+// session has a budget, the request is recorded at once too, so that the next one is compared
+// with it.
+func (s *Session) recordAsked(c *compaction, to Endpoint, reply *model.Reply, in *claim) {
 	if reply == nil {
+		in.release()
+		return
+	}
+	if in != nil {
+		d := answered(c.purpose, to, reply)
+		c.cost.add(d.CostUSD)
+		s.post(func(tx *txn) error {
+			tx.releaseAfter(in)
+			return tx.recordRequests(d)
+		})
 		return
 	}
 	if before := c.asked; len(before) > 0 {

@@ -87,7 +87,8 @@ func (l Log) Export(ctx context.Context, id event.SessionID, w io.Writer) error 
 
 // Verify reads a whole session and checks its chain and its events. A damaged session
 // is quarantined, and the damage is the error. A quarantined session that is whole is
-// released: an older version may have quarantined it because it could not read it.
+// released: an older version may have quarantined it because it could not read it. Of a
+// log in a newer version of the event format it checks the chain alone.
 func (l Log) Verify(ctx context.Context, id event.SessionID) (eventlog.End, error) {
 	if err := l.host.liftQuarantine(ctx, id); err != nil {
 		return eventlog.End{}, err
@@ -105,10 +106,11 @@ func (l Log) Verify(ctx context.Context, id event.SessionID) (eventlog.End, erro
 		events = append(events, e)
 	}
 	state := turn.New(id)
-	if err := state.Load(events); err != nil {
-		return end, l.host.quarantineUndecodable(ctx, state, err)
+	err := state.Load(events)
+	if newer := new(event.NewerError); err == nil || errors.As(err, &newer) {
+		return end, nil
 	}
-	return end, nil
+	return end, l.host.quarantineUndecodable(ctx, state, err)
 }
 
 // liftQuarantine releases a session from quarantine. If the session is damaged, the
@@ -168,8 +170,12 @@ func (h *Host) read(ctx context.Context, id event.SessionID, more ...event.Event
 }
 
 // quarantineUndecodable quarantines a session because one of its events cannot be
-// decoded.
+// decoded. A session that only a newer version can read is not damaged, and is left as
+// it is.
 func (h *Host) quarantineUndecodable(ctx context.Context, state *turn.State, err error) error {
+	if newer := new(event.NewerError); errors.As(err, &newer) {
+		return fmt.Errorf("session %s: %w", state.ID, err)
+	}
 	return h.quarantine(ctx, state.ID, &eventlog.Damage{Session: state.ID, Seq: state.Seq, Reason: err.Error()})
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
@@ -31,24 +32,29 @@ type gaugeOf struct {
 	state   *turn.State
 	offered int // changes with the configuration
 	model   string
+	window  int64 // window that the provider told when the model was last asked
 }
 
 // currentGauge returns the session's gauge for its present model.
 func (s *Session) currentGauge() *gauge {
 	g := &s.gauge
-	if of := (gaugeOf{s.state, s.state.Setup.Offered, s.state.AskedModel()}); g.of != of {
+	if of := (gaugeOf{s.state, s.state.Setup.Offered, s.state.AskedModel(), s.told.Load()}); g.of != of {
 		g.of, g.limits = of, s.limits()
 		g.policy, g.warnings = s.settings().Policy(g.limits)
 	}
 	return g
 }
 
+// hurry is how long the session's goroutine waits for what a provider says of a model. If
+// that takes longer, it is known when the model has been asked.
+const hurry = 250 * time.Millisecond
+
 // limits returns the limits of the session's model. Nothing is known of a model that
 // the provider has yet to choose.
 func (s *Session) limits() window.Limits {
 	var to Endpoint
 	if name := s.state.AskedModel(); name != "" || s.state.Setup.Config.Provider == nil {
-		to, _ = s.resolveModel(s.host.ctx, s.state.Setup.Config, name) // the error is reported when the model is asked
+		to, _ = s.resolveModel(model.WithHurry(s.host.ctx, hurry), s.state.Setup.Config, name) // the error is reported when the model is asked
 	}
 	can := model.Capabilities{Window: cmp.Or(s.state.Setup.Config.Window, to.Window), MaxOutput: to.Output}
 	return window.LimitsOf(can, 0)

@@ -43,8 +43,10 @@ func (tx *txn) refuseOtherWorkspace(wanted string) error {
 // exists, the client is attached to it and is shown all of it.
 func (h *Host) Create(ctx context.Context, id event.SessionID, spec Spec, c *Client) (*View, error) {
 	var view *View
+	var agents []event.SessionID
 	err := h.attachClient(ctx, id, c, func(tx *txn) (err error) {
 		is := tx.State.Seq > 0
+		agents = h.opts.Tools.Working(tx.State)
 		if is {
 			if err = tx.refuseOtherWorkspace(spec.Wanted); err != nil {
 				return err
@@ -70,6 +72,9 @@ func (h *Host) Create(ctx context.Context, id event.SessionID, spec Spec, c *Cli
 		}
 		return nil
 	})
+	if err == nil {
+		err = h.Permissions.restrictAgents(ctx, agents, spec.Config.Managed)
+	}
 	return view, err
 }
 
@@ -80,7 +85,7 @@ func (tx *txn) create(spec Spec) error {
 	place := &event.Place{Cwd: spec.Config.WorkingDirectory}
 	return tx.record(
 		event.SessionStartData{
-			SessionID: tx.s.id, Version: 1, Producer: "abide", CopilotVersion: tx.s.host.opts.Version,
+			SessionID: tx.s.id, Version: event.FormatVersion, Producer: "abide", CopilotVersion: tx.s.host.opts.Version,
 			StartTime: event.FormatTime(tx.now), SelectedModel: spec.Config.Model, ReasoningEffort: spec.Config.ReasoningEffort, Context: place,
 		},
 		spec.Config,
@@ -104,10 +109,15 @@ type Resume struct {
 // and external calls are kept or ended, as the client says.
 func (h *Host) Resume(ctx context.Context, id event.SessionID, r Resume, c *Client) (*View, error) {
 	var view *View
+	var agents []event.SessionID
 	err := h.attachClient(ctx, id, c, func(tx *txn) (err error) {
+		agents = h.opts.Tools.Working(tx.State)
 		view, err = tx.resume(r, c)
 		return err
 	})
+	if err == nil {
+		err = h.Permissions.restrictAgents(ctx, agents, r.Spec.Config.Managed)
+	}
 	return view, err
 }
 

@@ -69,7 +69,7 @@ func (tx *txn) nextWait(r *request, failure *model.Error, took time.Duration) (e
 	wait := jitter(tx.s.host.longestPause(d.Attempts))
 	d.Attempts++
 	if d.Told {
-		wait += failure.RetryAfter
+		wait = min(wait+min(failure.RetryAfter, turn.Longest), turn.Longest)
 	} else {
 		wait = min(wait, left)
 	}
@@ -84,9 +84,9 @@ func (tx *txn) nextWait(r *request, failure *model.Error, took time.Duration) (e
 // patience returns how long a turn of the session waits for one model.
 func (tx *txn) patience() time.Duration {
 	if ms := tx.State.Setup.Config.Outage.PatienceMs; ms != nil {
-		return time.Duration(*ms) * time.Millisecond
+		return turn.Milliseconds(*ms)
 	}
-	return tx.s.host.opts.Patience
+	return min(tx.s.host.opts.Patience, turn.Longest)
 }
 
 // longestPause returns the longest pause after a number of attempts that failed before the
@@ -208,9 +208,11 @@ func (s *Session) park(tx *txn, p turn.Parked) {
 	})
 }
 
-// unpark forgets the session among those that wait, if it does not wait any more.
+// unpark forgets the session among those that wait for their models, if it does not wait any
+// more, or waits for something else first: a person who has suspended it, or the answer to a
+// question. It is parked again when that is over.
 func (s *Session) unpark() {
-	if s.host.outages.count.Load() > 0 && (s.state.Parked() == nil || s.asking.busy()) {
+	if s.host.outages.count.Load() > 0 && (s.asking.busy() || s.held || !s.state.OnlyParked()) {
 		s.host.outages.drop(s.id)
 	}
 }
@@ -279,8 +281,12 @@ type permit struct {
 
 // restore adds a turn that an earlier engine has parked.
 func (o *outages) restore(id event.SessionID, p eventlog.Parked) {
-	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-	o.park(parkedTurn{id: id, at: p.At, told: p.Told}, p.Endpoint, ms(p.WaitMs), ms(p.LeftMs), time.Since(time.UnixMilli(p.At)))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.turns[id] != nil { // the session has parked its turn itself since the index was read, maybe again
+		return
+	}
+	o.add(parkedTurn{id: id, at: p.At, told: p.Told}, p.Endpoint, turn.Milliseconds(p.WaitMs), turn.Milliseconds(p.LeftMs), time.Since(time.UnixMilli(p.At)))
 }
 
 // stillToWait returns how long a turn waits from now on, and how much of its patience is
@@ -288,6 +294,7 @@ func (o *outages) restore(id event.SessionID, p eventlog.Parked) {
 // meanwhile: the turn never waits longer than it did at first, and is left heldTime of
 // its patience, or all of a shorter one.
 func stillToWait(wait, left, since time.Duration) (further, spent time.Duration) {
+	since = min(max(since, -turn.Longest), turn.Longest)
 	return min(max(0, wait-since), wait), min(max(0, since), max(0, left-heldTime))
 }
 
@@ -302,6 +309,11 @@ func (o *outages) park(t parkedTurn, endpoint string, wait, left, since time.Dur
 		}
 		o.remove(before)
 	}
+	o.add(t, endpoint, wait, left, since)
+}
+
+// add adds a turn that is not there. The mutex is held.
+func (o *outages) add(t parkedTurn, endpoint string, wait, left, since time.Duration) {
 	if o.closed {
 		return
 	}
@@ -446,6 +458,7 @@ func (o *outages) expire(t *parkedTurn) {
 		return
 	}
 	o.remove(t)
+	o.letThrough(t.way)
 	o.host.spawn(func() { o.host.giveUpParked(t) })
 }
 

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"sync"
@@ -284,6 +285,105 @@ func TestAClientThatComesWhileATurnIsParkedIsTold(t *testing.T) {
 		}
 		if d, err := event.As[event.SessionInfoData](e); err != nil || d.InfoType != "model_retry" || !strings.Contains(d.Message, "giving up at") {
 			t.Errorf("the client was told %s", e.Bytes)
+		}
+		f.Host.Close()
+	})
+}
+
+// A session that somebody has suspended waits for that person, not for its model: it does not
+// keep an engine alive that is there for one command, and its patience does not end.
+func TestASuspendedTurnDoesNotWaitForItsModel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &outageModel{back: time.Now().Add(3 * time.Hour), err: down}
+		f := sessiontest.On(t, eventlog.NewMemory(), session.Options{Resolve: sessiontest.Always(session.Endpoint{Model: m, Name: "m"}), OnlyAttended: true})
+		f.Open()
+		v := f.Create("a", &session.Client{})
+		f.Send("a", event.InputAcceptedData{Prompt: "hello"})
+		time.Sleep(5 * time.Minute)
+		if !f.Host.Work.Busy() {
+			t.Fatal("the engine would leave its parked turn")
+		}
+		if err := f.Host.Suspend(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if f.Host.Work.Busy() {
+			t.Error("a suspended turn keeps the engine alive")
+		}
+		asked := m.requests()
+		time.Sleep(4 * time.Hour)
+		if m.requests() != asked || f.Host.Work.Busy() {
+			t.Errorf("%d requests were made for a suspended turn", m.requests()-asked)
+		}
+		_ = v
+		f.Resume("a", session.Resume{Continue: new(true)}, &session.Client{})
+		time.Sleep(time.Minute)
+		if events := f.Verify("a"); lastAnswer(t, events) != "ok" {
+			t.Errorf("the turn ended with %v", kindsOf(events))
+		}
+		f.Host.Close()
+	})
+}
+
+// The engine is told to go on with everything while it is at work: the index may be older
+// than what the sessions in memory have recorded since.
+func TestAnEngineThatIsStartedAgainKeepsItsWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &outageModel{back: time.Now().Add(24 * time.Hour), err: model.Error{Kind: model.KindRateLimit, Message: "busy", RetryAfter: 10 * time.Minute}}
+		f, start := withOutage(t, event.OutageRules{PatienceMs: new((48 * time.Hour).Milliseconds())}, map[string]model.Model{"first": m})
+		start("a")
+		for range 20 {
+			time.Sleep(time.Minute)
+			if err := f.Host.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if n := m.requests(); n > 3 {
+			t.Errorf("%d requests were made in 20 minutes, and the provider wants one in ten", n)
+		}
+		f.Host.Close()
+	})
+}
+
+func TestPatienceOfAnyLength(t *testing.T) {
+	for name, ms := range map[string]int64{"as long as a duration": math.MaxInt64 / 1_000_000, "as long as a number": math.MaxInt64, "a year": 365 * 24 * 60 * 60 * 1000} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &outageModel{back: time.Now().Add(90 * time.Minute), err: down}
+				f, start := withOutage(t, event.OutageRules{PatienceMs: &ms}, map[string]model.Model{"first": m})
+				start("a")
+				time.Sleep(45 * time.Minute)
+				f.Restart()
+				time.Sleep(time.Hour)
+				if events := f.Verify("a"); events[len(events)-1].Type != event.SessionIdle || lastAnswer(t, events) != "ok" {
+					t.Errorf("the turn ended with %v", kindsOf(events))
+				}
+				f.Host.Close()
+			})
+		})
+	}
+}
+
+// A provider that wants not to be asked for longer than any clock runs is not asked; a stop
+// ends the wait.
+func TestAWaitWithoutEndIsEndedByAStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &outageModel{back: time.Now().Add(time.Hour), err: model.Error{Kind: model.KindRateLimit, Message: "never", RetryAfter: math.MaxInt64}}
+		f, start := withOutage(t, event.OutageRules{}, map[string]model.Model{"first": m})
+		start("a")
+		time.Sleep(1000 * time.Hour)
+		f.Restart()
+		time.Sleep(1000 * time.Hour)
+		if n := m.requests(); n != 1 {
+			t.Errorf("the model was asked %d times", n)
+		}
+		if err := f.Host.Abort(t.Context(), "a", "user_initiated"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if events := f.Verify("a"); events[len(events)-1].Type != event.SessionIdle {
+			t.Errorf("the turn ended with %v", kindsOf(events))
 		}
 		f.Host.Close()
 	})

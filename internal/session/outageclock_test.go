@@ -1,11 +1,14 @@
 package session
 
 import (
+	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -19,6 +22,8 @@ func TestAClockThatIsSetWhileATurnIsParked(t *testing.T) {
 		"long, a day ahead":   {3 * time.Hour, 3 * time.Hour, day, 0, 3*time.Hour - heldTime},
 		"short, a day ahead":  {time.Second, 5 * time.Second, day, 0, 0},
 		"patience of nothing": {0, 0, day, 0, 0},
+		"before all time":     {time.Minute, time.Hour, math.MinInt64, time.Minute, 0},
+		"after all time":      {time.Minute, time.Hour, math.MaxInt64, 0, time.Hour - heldTime},
 	} {
 		if further, spent := stillToWait(c.wait, c.left, c.since); further != c.further || spent != c.spent {
 			t.Errorf("%s: the turn waits %s and has spent %s, want %s and %s", name, further, spent, c.further, c.spent)
@@ -48,4 +53,37 @@ func TestPeopleAreToldTheTimesOfTheirClock(t *testing.T) {
 			t.Errorf("at %s people are told %q, want %q", c.now, got, c.want)
 		}
 	}
+}
+
+// What the index says may be older than the wait in memory, which is kept.
+func TestAnOlderWaitDoesNotReplaceANewerOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(eventlog.NewMemory(), Options{})
+		h.outages.park(parkedTurn{id: "a", at: 2000}, "there", time.Hour, time.Hour, 0)
+		h.outages.restore("a", eventlog.Parked{At: 1000, WaitMs: 1, LeftMs: 1000, Endpoint: "there"})
+		if got := h.outages.turns["a"]; got == nil || got.at != 2000 || time.Until(got.until) != time.Hour {
+			t.Errorf("the turn waits as %+v", got)
+		}
+		h.outages.drop("a")
+		if len(h.outages.ways) != 0 || h.outages.count.Load() != 0 {
+			t.Errorf("%d ways are left", len(h.outages.ways))
+		}
+		h.Close()
+	})
+}
+
+// A turn that gives its model up leaves nothing behind.
+func TestAWayEndsWithItsLastTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(eventlog.NewMemory(), Options{})
+		h.outages.park(parkedTurn{id: "a", at: 1}, "there", time.Hour, time.Minute, 0)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		h.outages.mu.Lock()
+		if len(h.outages.ways) != 0 {
+			t.Errorf("%d ways are left", len(h.outages.ways))
+		}
+		h.outages.mu.Unlock()
+		h.Close()
+	})
 }

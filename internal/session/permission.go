@@ -84,10 +84,12 @@ func (ps Permissions) AllowAll(ctx context.Context, id event.SessionID, all bool
 	return ps.forAgents(agents, func(agent event.SessionID) error { return ps.AllowAll(ctx, agent, false) })
 }
 
-// ResetGrants revokes what was allowed for the rest of a session. With location, it
-// also drops the rules of the place.
+// ResetGrants revokes what was allowed for the rest of a session, also to the agents that
+// work for it. With location, it also drops the rules of the place.
 func (ps Permissions) ResetGrants(ctx context.Context, id event.SessionID, location bool) error {
-	return ps.host.change(ctx, id, func(tx *txn) error {
+	var agents []event.SessionID
+	err := ps.host.change(ctx, id, func(tx *txn) error {
+		agents = ps.host.opts.Tools.Working(tx.State)
 		to := tx.State.Permission.Rules
 		if location && to.FromThere != nil {
 			to.Location, to.FromThere = "", nil
@@ -99,6 +101,21 @@ func (ps Permissions) ResetGrants(ctx context.Context, id event.SessionID, locat
 			return nil
 		}
 		return tx.record(event.GrantsResetData{})
+	})
+	if err != nil {
+		return err
+	}
+	return ps.forAgents(agents, func(agent event.SessionID) error { return ps.ResetGrants(ctx, agent, location) })
+}
+
+// restrictAgents puts restrictions that a client has added to a session on the agents that
+// work for it.
+func (ps Permissions) restrictAgents(ctx context.Context, agents []event.SessionID, more *event.ManagedRules) error {
+	if more == nil {
+		return nil
+	}
+	return ps.forAgents(agents, func(agent event.SessionID) error {
+		return ps.host.change(ctx, agent, func(tx *txn) error { return tx.restrict(more) })
 	})
 }
 

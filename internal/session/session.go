@@ -35,7 +35,9 @@ type Session struct {
 	warned   map[string]bool             // the warnings about files of the project that were given
 	offer    offer
 	gauge    gauge
-	busy     bool // true while something is under way; see isBusy
+	told     atomic.Int64 // window that the provider told when the model was last asked; zero if it was not yet
+	busy     bool         // true while something is under way; see isBusy
+	held     bool         // true while another session is asked whether this one goes on; see budgets
 
 	// These are what the session does beside its own goroutine: see activities.
 	asking     asking
@@ -121,6 +123,7 @@ func (s *Session) transact(batch []*intent) {
 		s.asks.Store(s.state.Asks() || s.state.Exchanges.Queued() != nil)
 		s.waits.Store(len(s.state.Questions()) > 0 || len(s.state.Exchanges.Forms()) > 0 || len(s.host.opts.Tools.Working(s.state)) > 0)
 		s.finishExchanges()
+		s.freeHeld()
 		s.watchTasks()
 		for _, f := range tx.afterCommit {
 			f()
@@ -166,7 +169,7 @@ func (s *Session) load() error {
 func (s *Session) discard(err error) {
 	s.host.log.Error("could not record what happened; the session is read again", "session", s.id, "err", err)
 	s.stopWork(err)
-	s.state, s.calls.fresh = nil, nil
+	s.state, s.calls.fresh, s.held = nil, nil, false
 }
 
 // recordPause is how long the session waits before it uses the store again after an
@@ -260,6 +263,8 @@ func (s *Session) advance(tx *txn) error {
 // now describes what is under way in this process.
 func (s *Session) now() turn.Now {
 	now := s.underWay
+	s.held = s.held && s.state.Turn != nil
+	now.Held = s.held
 	now.Asking, now.Restoring = s.asking.busy(), s.restoring.busy()
 	now.Hooks, now.Compacting = s.hasHooks(), s.compacting.busy()
 	now.Prepare, now.Preparing = len(s.state.Setup.Config.SystemMessage) > 0 && s.unprepared(), s.prompt.busy()

@@ -3,8 +3,12 @@ package tool
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"io"
+	"maps"
+	"strings"
 
+	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
@@ -36,4 +40,39 @@ func Digest(texts ...string) string {
 		h.Write([]byte{0})
 	}
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12])
+}
+
+// Meaning returns a text that is the same for arguments that mean the same: the order of
+// keys, blanks around values, keys without a value, and how a command is written make no
+// difference. It is for comparing calls.
+func Meaning(arguments json.RawMessage) string {
+	var value any
+	if json.Unmarshal(arguments, &value) == nil {
+		if b, err := json.Marshal(meaning("", value)); err == nil {
+			return string(b)
+		}
+	}
+	return string(arguments)
+}
+
+func meaning(key string, value any) any {
+	switch v := value.(type) {
+	case string:
+		switch {
+		case key == "command" || key == "cmd":
+			return shell.Parse(v).Meaning()
+		case !strings.Contains(v, "\n"): // the blanks of a text of several lines may be what an edit is about
+			return strings.TrimSpace(v)
+		}
+	case map[string]any:
+		maps.DeleteFunc(v, func(_ string, inner any) bool { return inner == nil })
+		for name, inner := range v {
+			v[name] = meaning(name, inner)
+		}
+	case []any:
+		for i, inner := range v {
+			v[i] = meaning(key, inner)
+		}
+	}
+	return value
 }

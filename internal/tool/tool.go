@@ -108,6 +108,11 @@ type Call struct {
 
 	Scope event.ScopeRules // files that the session may use without asking, and files that it may never use
 
+	// Unread are the rules of the session that deny something, and those that ask about it
+	// unless a person has allowed the call. They are for tools that read all files of a
+	// folder: the folder was judged, and the files in it were not.
+	Unread []string
+
 	// State is the state of the session. It is nil while a call that is not instant
 	// runs.
 	State State

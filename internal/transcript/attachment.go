@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/abide-run/abide/internal/attach"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 )
@@ -102,7 +103,7 @@ const gap = "\n\n\n\n"
 
 // Reads returns the text that the model reads of an input: the words of the person, and
 // a description of the attachments. Files are only named, because the model has tools to
-// read them. Images are not included.
+// read them. Images and documents are not included.
 func Reads(said string, raw []json.RawMessage, look CountFunc) string {
 	if len(raw) == 0 {
 		return said
@@ -119,7 +120,7 @@ func Reads(said string, raw []json.RawMessage, look CountFunc) string {
 		case "github_reference":
 			references = append(references, fmt.Sprintf("#%d - %s [%s] [%s] (%s)", a.Number, a.Title, a.ReferenceType, a.State, a.URL))
 		case "blob":
-			if !a.image() {
+			if !a.image() && !a.document() {
 				after = append(after, a.blob())
 			}
 		}
@@ -179,6 +180,9 @@ var images = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 func (a attachment) image() bool { return slices.Contains(images, a.MIMEType) && len(a.Data) > 0 }
 
+// document reports whether the attachment is a document that models can read.
+func (a attachment) document() bool { return a.MIMEType == model.PDF && attach.IsPDF(a.Data) }
+
 // blob returns the text that the model reads of a blob.
 func (a attachment) blob() string {
 	name := cmp.Or(a.DisplayName, "attachment")
@@ -188,9 +192,23 @@ func (a attachment) blob() string {
 	return fmt.Sprintf("<attachment name=%q type=%q>\n%s\n</attachment>", name, a.MIMEType, a.Data)
 }
 
-// attachImages adds the images among the attachments to a message, and their names to its text.
+// Needs reports whether a model has to see images or to read documents, in order to know all
+// attachments.
+func Needs(raw []json.RawMessage) (images, documents bool) {
+	for _, a := range attachments(raw) {
+		images = images || a.Kind == "blob" && a.image()
+		documents = documents || a.Kind == "blob" && a.document()
+	}
+	return images, documents
+}
+
+// attachImages adds the images and documents among the attachments to a message, and the names of
+// the images to its text.
 func attachImages(m *model.Message, raw []json.RawMessage) {
 	for _, a := range attachments(raw) {
+		if a.Kind == "blob" && a.document() {
+			m.Documents = append(m.Documents, model.Document{Name: a.DisplayName, MediaType: a.MIMEType, Data: a.Data})
+		}
 		if a.Kind != "blob" || !a.image() {
 			continue
 		}

@@ -60,7 +60,7 @@ func Unseen(list []*model.Message) []*model.Message {
 		case !sees(m):
 			kept = append(kept, m)
 		case m.CallID == "":
-			kept = append(kept, &model.Message{Role: m.Role, Text: m.Text})
+			kept = append(kept, &model.Message{Role: m.Role, Text: m.Text, Documents: m.Documents})
 		}
 	}
 	return kept

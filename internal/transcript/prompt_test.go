@@ -94,6 +94,8 @@ func TestWhatTheModelReadsOfAttachments(t *testing.T) {
 		{`[{"type":"blob","data":"aGk=","mimeType":"text/plain","displayName":"n"}]`, "say\n\n\n\n<attachment name=\"n\" type=\"text/plain\">\nhi\n</attachment>"},
 		{`[{"type":"blob","data":"/w==","mimeType":"application/pdf"}]`, "say\n\n\n\n<attachment name=\"attachment\" type=\"application/pdf\">(1 bytes that are not text)</attachment>"},
 		{`[{"type":"blob","data":"aGk=","mimeType":"image/png"}]`, "say"},
+		{`[{"type":"blob","data":"JVBERi0xLjcKJSVFT0YK","mimeType":"application/pdf"}]`, "say"},
+		{`[{"type":"blob","data":"aGk=","mimeType":"application/pdf"}]`, "say\n\n\n\n<attachment name=\"attachment\" type=\"application/pdf\">\nhi\n</attachment>"},
 		{`[{"type":1},"nonsense",{"type":"of tomorrow"}]`, "say"},
 	} {
 		var raw []json.RawMessage
@@ -136,6 +138,31 @@ func TestImagesThatCameWithAnInputAreShown(t *testing.T) {
 	}
 	if blind := transcript.Unseen(list); len(blind) != 1 || blind[0].Text != "look\na.png" || len(blind[0].Images) != 0 {
 		t.Errorf("without eyes: %+v", blind)
+	}
+}
+
+// A PDF is a document, unless it is none; a model without eyes keeps it, because its wire decides.
+func TestDocumentsThatCameWithAnInputAreSent(t *testing.T) {
+	raw := []json.RawMessage{
+		json.RawMessage(`{"type":"blob","data":"JVBERi0xLjcKJSVFT0YK","mimeType":"application/pdf","displayName":"a.pdf"}`),
+		json.RawMessage(`{"type":"blob","data":"aGk=","mimeType":"application/pdf"}`),
+		json.RawMessage(`{"type":"blob","data":"AQI=","mimeType":"image/png"}`),
+	}
+	for n, want := range map[int][2]bool{0: {false, false}, 1: {false, true}, 3: {true, true}} {
+		if images, documents := transcript.Needs(raw[:n]); images != want[0] || documents != want[1] {
+			t.Errorf("%d attachments need images: %v, documents: %v", n, images, documents)
+		}
+	}
+	var h transcript.History
+	h.Add(encode(t, 1, event.UserMessageData{Content: "look", TransformedContent: "look", Attachments: raw}))
+	list, err := h.Messages()
+	if err != nil || len(list) != 1 || list[0].Text != "look" {
+		t.Fatalf("messages = %+v, %v", list, err)
+	}
+	for name, m := range map[string]*model.Message{"seen": list[0], "unseen": transcript.Unseen(list)[0]} {
+		if len(m.Documents) != 1 || m.Documents[0].Name != "a.pdf" || m.Documents[0].MediaType != model.PDF || string(m.Documents[0].Data) != "%PDF-1.7\n%%EOF\n" {
+			t.Errorf("%s: documents %+v", name, m.Documents)
+		}
 	}
 }
 

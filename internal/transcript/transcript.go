@@ -126,7 +126,7 @@ func (h *History) read(e event.Event) error {
 		}
 		return err
 	}
-	return nil
+	return fmt.Errorf("event %d: %s shapes the conversation, and History.read has no case for it", e.Seq, e.Type)
 }
 
 func (h *History) readUser(e event.Event) error {

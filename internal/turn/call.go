@@ -112,7 +112,9 @@ func (c Catalog) JudgeSeen(s *State, call *Call, found Sight) []event.Payload {
 	verdict := approval.Judge(s.ruleSet(), s.rules(), s.grants(), ask)
 	switch {
 	case verdict.Verdict == approval.Deny:
-		return []event.Payload{refused(s, call, event.CodeDenied, textByRules)}
+		record := refused(s, call, event.CodeDenied, deniedText(verdict))
+		record.Error.ForModel = textByRules
+		return []event.Payload{record}
 	case call.Hook.Verdict.Decision == HookAsk, s.mustAsk(ask):
 	case verdict.Verdict == approval.Allow:
 		return c.begin(s, call, false, recorded(verdict, ask))
@@ -170,7 +172,18 @@ func explained(call *Call, d approval.Decision, ask *approval.Request) *event.Pe
 	default:
 		more.Reasons = []string{"no rule or grant allows it"}
 	}
+	if ask.Omitted != "" {
+		more.Reasons = append(more.Reasons, "it is too large to be shown whole: "+ask.Omitted)
+	}
 	return &more
+}
+
+// deniedText says to people what denies a call. The model reads no rules.
+func deniedText(d approval.Decision) string {
+	if len(d.Rules) == 0 {
+		return "Permission denied: " + d.Reason + "."
+	}
+	return "Permission denied by the rule " + strings.Join(d.Rules, ", ") + "."
 }
 
 // nobodyText returns what the model reads if nobody can be asked.
@@ -291,7 +304,7 @@ func (c Catalog) toolCall(s *State, call *Call) tool.Call {
 	return tool.Call{
 		Session: s.ID, ID: call.Request.ToolCallID, Key: call.Key, Attempt: call.Attempt, Begun: call.Begun,
 		Arguments: call.Request.Arguments, Dir: cmp.Or(call.Dir, s.Setup.Config.WorkingDirectory),
-		Sealed: s.Setup.Config.Sealed, Scope: s.scope(), Granted: call.Granted, Decision: call.Decision, Asked: call.Shown, Review: call.Review, State: s,
+		Sealed: s.Setup.Config.Sealed, Scope: s.scope(), Granted: call.Granted, Decision: call.Decision, Asked: call.Shown, Review: call.Review, State: s, Unread: s.unread(call),
 	}
 }
 

@@ -121,7 +121,7 @@ func (c *Context) endCompaction(d event.CompactionCompleteData, at time.Time) {
 		c.Broken = c.Broken[max(0, len(c.Broken)-maxRecent):]
 	}
 	switch {
-	case d.Cause == event.CauseInterrupted, d.Cause == event.CauseStale:
+	case d.Cause == event.CauseInterrupted, d.Cause == event.CauseStale, d.Cause == event.CauseBudget:
 		if open != nil && open.Waited() {
 			c.Compactions-- // the next compaction may still help
 		}

@@ -146,9 +146,9 @@ func (s *State) FillIn(requestID, key string, f Filled) ([]event.Payload, bool, 
 		return nil, false, fmt.Errorf("result.action: %q is unknown; use %s, %s or %s", f.Action, Accept, Dismiss, Cancel)
 	}
 	f.Content, _ = o.Redact(f.Content)
-	return []event.Payload{event.ElicitationDoneData{
+	return append([]event.Payload{event.ElicitationDoneData{
 		RequestID: requestID, Action: f.Action, Content: f.Content, Answer: digestOf(key, f),
-	}}, true, nil
+	}}, s.answerBudget(requestID, f.Action)...), true, nil
 }
 
 // A Carried command is the answer to a command.

@@ -26,11 +26,8 @@ func Rows() []string {
 	return names
 }
 
-// Change runs one cell of the table. It reports false if the cell is empty.
-func (s *State) Change(row, m int, e event.Event) bool {
-	change := lifecycle[row].changes[m]
-	if change != nil {
-		change(s, e, Moments[m].Body)
-	}
-	return change != nil
-}
+// HasChange reports whether a cell of the table is there.
+func HasChange(row, m int) bool { return lifecycle[row].changes[m] != nil }
+
+// Change runs one cell of the table.
+func (s *State) Change(row, m int, e event.Event) { lifecycle[row].changes[m](s, e, Moments[m].Body) }

@@ -57,6 +57,8 @@ func (f *TurnFinish) takeUnfinished(d event.AssistantUnfinishedData) {
 	f.Again = true
 	f.MaxOutput = cmp.Or(d.MaxOutput, f.MaxOutput)
 	switch {
+	case d.Action == event.ActionCorrect:
+		f.Said = ""
 	case d.Action == event.ActionContinue:
 		f.Said += d.Content
 		f.continued++
@@ -85,6 +87,9 @@ func Settle(s *State, m event.AssistantMessageData, r Reply) event.Payload {
 		return again
 	}
 	m.Failure = f.failure(m, r)
+	if again, ok := s.Turn.Output.settle(f, &m); ok {
+		return again
+	}
 	if m.Failure != nil { // what was cut off or refused is not done
 		m.ToolRequests = []event.ToolRequest{}
 	}
@@ -95,11 +100,7 @@ func Settle(s *State, m event.AssistantMessageData, r Reply) event.Payload {
 
 // again returns that the model is asked again, and false if it is not.
 func (f TurnFinish) again(m event.AssistantMessageData, r Reply) (event.AssistantUnfinishedData, bool) {
-	d := event.AssistantUnfinishedData{
-		MessageID: m.MessageID, Model: m.Model, Content: m.Content, InteractionID: m.InteractionID, TurnID: m.TurnID,
-		OutputTokens: m.OutputTokens, RequestID: m.RequestID,
-		ReasoningText: m.ReasoningText, ReasoningOpaque: m.ReasoningOpaque, EncryptedContent: m.EncryptedContent,
-	}
+	d := unfinished(m)
 	for _, c := range m.ToolRequests {
 		d.Calls = append(d.Calls, c.Name)
 	}
@@ -121,6 +122,15 @@ func (f TurnFinish) again(m event.AssistantMessageData, r Reply) (event.Assistan
 		return d, f.emptied < maxEmptied
 	}
 	return d, false
+}
+
+// unfinished returns the record of an answer that the model is asked again for, without a cause.
+func unfinished(m event.AssistantMessageData) event.AssistantUnfinishedData {
+	return event.AssistantUnfinishedData{
+		MessageID: m.MessageID, Model: m.Model, Content: m.Content, InteractionID: m.InteractionID, TurnID: m.TurnID,
+		OutputTokens: m.OutputTokens, RequestID: m.RequestID,
+		ReasoningText: m.ReasoningText, ReasoningOpaque: m.ReasoningOpaque, EncryptedContent: m.EncryptedContent,
+	}
 }
 
 // Keep returns what is to be recorded of an answer that will not be completed, before the
@@ -217,6 +227,8 @@ func declined(reason string) bool {
 // Notice returns what people are told about an answer that is not whole.
 func Notice(d event.AssistantUnfinishedData) string {
 	switch {
+	case d.Cause == event.CauseOutput:
+		return "the answer does not have the form of the output schema; the model is asked once more"
 	case d.Cause == event.CauseEmpty:
 		return "the answer was empty; the model is asked once more"
 	case d.Cause == event.CausePaused:

@@ -101,5 +101,6 @@ func Abort(s *State, d event.AbortData) []event.Payload {
 	record = append(record, CloseHooks(s, reason, func(h event.HookStartData) bool {
 		return len(h.Calls) == 0 && (h.InputID == "" || !d.KeepQueue)
 	})...)
+	record = append(record, s.closeBudget()...)
 	return append(append(record, s.DropCommand(reason)...), d)
 }

@@ -47,6 +47,7 @@ var lifecycle = []row{
 	{"Life", [moments]change{dropEnding, keepEnding, restLife, abortLife, rewindLife, forkLife}},
 	{"Hooks", [moments]change{dropTurnHooks, dropTurnHooks, clearHooks, abortHooks, dropTurnHooks, clearHooks}},
 	{"Exchanges", [moments]change{keeps, keeps, keeps, keeps, keeps, clearExchanges}},
+	{"Budget", [moments]change{allowAsking, keeps, allowAsking, allowAsking, keeps, forkBudget}},
 	{"Tasks", [moments]change{keeps, keeps, keeps, keeps, keeps, clearTasks}},
 	{"Context", [moments]change{resetCompactions, keeps, restContext, keeps, outdateContext, forgetRequests}},
 	{"Skills", [moments]change{keeps, keeps, keeps, keeps, forgetSkills, keeps}},
@@ -145,6 +146,13 @@ func abortHooks(s *State, _ event.Event, body event.Payload) {
 }
 
 func clearExchanges(s *State, _ event.Event, _ event.Payload) { s.Exchanges = Exchanges{} }
+
+// allowAsking lets the next request ask again whether to go on.
+func allowAsking(s *State, _ event.Event, _ event.Payload) { s.Budget.Refused = false }
+
+// forkBudget leaves the question of the parent, and what was agreed to, to the parent: what
+// it has spent is counted with it.
+func forkBudget(s *State, _ event.Event, _ event.Payload) { s.Budget = Budget{rules: s.Budget.rules} }
 
 func clearTasks(s *State, _ event.Event, _ event.Payload) { s.Tasks = Tasks{} }
 

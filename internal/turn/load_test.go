@@ -165,6 +165,8 @@ func samples() []event.Payload {
 		event.ClientRules{AllowAll: true}, event.ClientRules{}, event.GrantsResetData{}, event.PermissionsChangedData{Mode: "manual"},
 		event.UserInputAskedData{RequestID: "u1", ToolCallID: "c2", Question: "?"}, event.UserInputDoneData{RequestID: "u1", Answer: &event.Answered{Digest: "d", Key: "k3"}},
 		event.ElicitationAskedData{RequestID: "f1", Key: "k4"}, event.ElicitationDoneData{RequestID: "f1", Answer: &event.Answered{Key: "k5"}},
+		event.ElicitationAskedData{RequestID: "b1", Budget: &event.BudgetReached{Raised: event.BudgetRules{SessionTokens: new(int64(9))}}},
+		event.ElicitationDoneData{RequestID: "b1", Action: turn.Accept}, event.ElicitationDoneData{RequestID: "b1", Action: turn.Dismiss},
 		event.QuestionsRedeliveredData{RequestIDs: []string{"qc1", "f1"}},
 		event.CommandExecuteData{RequestID: "x1", Command: "/go", Key: "k6"}, carried, event.CommandQueuedData{RequestID: "x3", Command: "/go", InputID: "i3"},
 		event.CommandDoneData{RequestID: "x1"}, event.CommandDoneData{RequestID: "x", Stop: true, Answer: &event.Answered{Key: "k9"}}, event.CommandDoneData{RequestID: "x4", InputID: "i3"},
@@ -234,6 +236,12 @@ func fill(v reflect.Value, depth int) {
 		}
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		fill(v.Index(0), depth)
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key, depth)
+		fill(value, depth)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
 	}
 }
 
@@ -256,9 +264,9 @@ func TestAStoredKindChangesTheStateOrIsInert(t *testing.T) {
 		switch {
 		case k.Sent:
 		case k.Lasting && !changes:
-			t.Errorf("%s is Lasting, and no part of the state changes with it: give a fold in internal/turn a case for its body, or do not make it Lasting", k.Type)
+			t.Errorf("%s is Lasting, and no part of the state changes with it: give a fold in internal/turn a case for its body, or do not make it Lasting; if the fold depends on a value, add a sample to samples() in load_test.go", k.Type)
 		case !changes && !k.Shapes && !k.Inert:
-			t.Errorf("no part of the state changes with %s: give a fold in internal/turn a case for its body, or make it Inert in its row in internal/event", k.Type)
+			t.Errorf("no part of the state changes with %s: give a fold in internal/turn a case for its body, or make it Inert in its row in internal/event; if the fold depends on a value, add a sample to samples() in load_test.go", k.Type)
 		case changes && k.Inert:
 			t.Errorf("a part of the state changes with %s, and its row in internal/event says that it is Inert", k.Type)
 		}

@@ -94,6 +94,7 @@ func (Prepare) step()   {}
 // Now is what is known in this process alone and is not in the log.
 type Now struct {
 	Asking    bool                     // a model request is under way
+	Held      bool                     // another session is asked whether this one goes on: see Budget
 	Due       bool                     // the model of a parked turn is to be asked now
 	Restoring bool                     // files are being restored
 	Running   func(callID string) bool // reports whether the call is under way
@@ -160,6 +161,8 @@ func whileAsking(s *State, now Now, turnID string) Step {
 		return Wait{}
 	case s.Context.Full != "":
 		return Fail{event.SessionErrorData{ErrorType: ErrorOverflow, Message: s.Context.Full}}
+	case s.Budget.holds(now):
+		return s.Budget.hold(Fail{event.SessionErrorData{ErrorType: ErrorBudget, Message: textRefused}})
 	case s.Parked() != nil && !now.Due:
 		return Park{*s.Parked()}
 	}
@@ -257,6 +260,9 @@ func beforeRequest(s *State, now Now, turnID string) Step {
 	}
 	if len(s.Tasks.Reports) > 0 {
 		return Notify{s.Tasks.Reports}
+	}
+	if s.Budget.holds(now) {
+		return s.Budget.hold(GiveUp{ErrorBudget, textRefused})
 	}
 	return requestIfItFits(s, now, StartStep{turnID})
 }

@@ -20,10 +20,19 @@ type Parked struct {
 }
 
 // Wait returns how long the turn waits, from At.
-func (p Parked) Wait() time.Duration { return time.Duration(p.WaitMs) * time.Millisecond }
+func (p Parked) Wait() time.Duration { return Milliseconds(p.WaitMs) }
 
 // Left returns how long it waits for its model at most, from At.
-func (p Parked) Left() time.Duration { return time.Duration(p.LeftMs) * time.Millisecond }
+func (p Parked) Left() time.Duration { return Milliseconds(p.LeftMs) }
+
+// Longest is the longest time that a turn waits. A longer one counts as this: it is more than
+// any clock will run, and the sum of two is still a duration.
+const Longest = 100 * 365 * 24 * time.Hour
+
+// Milliseconds returns a number of milliseconds as a duration, which is at most Longest.
+func Milliseconds(n int64) time.Duration {
+	return time.Duration(min(n, Longest.Milliseconds())) * time.Millisecond
+}
 
 // Park: let the turn wait until its model is asked again.
 type Park struct{ Parked Parked }

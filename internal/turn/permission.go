@@ -91,6 +91,16 @@ func scopeOf(c event.SessionConfiguredData) event.ScopeRules {
 	return rules
 }
 
+// unread returns the rules that deny something, and those that ask about it unless a person
+// has allowed the call.
+func (s *State) unread(call *Call) []string {
+	rules := s.rules()
+	if call.Shown != nil || call.Decision != nil && call.Decision.By == event.ByGrant {
+		return rules.Deny
+	}
+	return slices.Concat(rules.Deny, rules.Ask, s.managed().Ask)
+}
+
 // sealedTools are the tools that need no permission in a sealed session.
 var sealedTools = []string{"bash", "exec", "write_bash"}
 

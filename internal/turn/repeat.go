@@ -2,7 +2,6 @@ package turn
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 
 	"github.com/abide-run/abide/internal/tool"
@@ -75,13 +74,13 @@ func (r *Repeats) describe() string {
 	return fmt.Sprintf("The model made %s %d times in a row, so the turn was stopped. Send another message to go on in another way.", what, times)
 }
 
-// digestCalls tells calls with other arguments apart, whatever differs in them.
+// digestCalls tells calls apart that mean something else.
 func digestCalls(calls []*Call) string {
 	h := sha256.New()
 	for _, c := range calls {
 		parts := []string{c.Request.Name, c.digest}
 		if c.digest == "" {
-			parts = append(parts, canonical(c.Request.Arguments), c.Request.Malformed)
+			parts = append(parts, tool.Meaning(c.Request.Arguments), c.Request.Malformed)
 		}
 		for _, part := range parts {
 			fmt.Fprintf(h, "%d %s", len(part), part)
@@ -98,15 +97,4 @@ func digestResults(calls []*Call) string {
 		}
 	}
 	return tool.Digest(parts...)
-}
-
-// canonical returns arguments with their keys in a fixed order.
-func canonical(arguments json.RawMessage) string {
-	var value any
-	if json.Unmarshal(arguments, &value) == nil {
-		if b, err := json.Marshal(value); err == nil {
-			return string(b)
-		}
-	}
-	return string(arguments)
 }

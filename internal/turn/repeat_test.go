@@ -65,6 +65,24 @@ func TestCallsThatFindNothingNewAreALoop(t *testing.T) {
 		"the order of arguments": func(i int) step {
 			return step{tool: "t", arguments: []string{`{"a":1,"b":2}`, `{"b":2,"a":1}`}[i%2], result: "same"}
 		},
+		"blanks between arguments": func(i int) step {
+			return step{tool: "t", arguments: `{"a":` + strings.Repeat(" ", i) + `1}`, result: "same"}
+		},
+		"blanks in a command": func(i int) step {
+			return step{tool: "client_shell", arguments: `{"command":"npm ` + strings.Repeat(" ", i) + `test"}`, result: "same"}
+		},
+		"comments of a command": func(i int) step {
+			return step{tool: "client_shell", arguments: fmt.Sprintf(`{"command":"for f in a; do cat $f; done # try %d"}`, i), result: "same"}
+		},
+		"empty lines and quotes of a command": func(i int) step {
+			return step{tool: "client_shell", arguments: []string{`{"command":"ls -la"}`, `{"command":"\n'ls'\t-la ;\n"}`, `{"command":"ls \"-la\""}`}[i%3], result: "same"}
+		},
+		"blanks around a value": func(i int) step {
+			return step{tool: "t", arguments: `{"path":"a.go` + strings.Repeat(" ", i) + `","x":{"y":[" b"]}}`, result: "same"}
+		},
+		"keys without a value": func(i int) step {
+			return step{tool: "t", arguments: []string{`{"a":1}`, `{"a":1,"b":null}`, `{"a":1.0}`}[i%3], result: "same"}
+		},
 		"what the tool leaves out": func(i int) step {
 			return step{tool: "bash", arguments: fmt.Sprintf(`{"command":"x","description":"try %d"}`, i), result: fmt.Sprint("try ", i), digest: "same"}
 		},
@@ -95,7 +113,13 @@ func TestProgressIsNoLoop(t *testing.T) {
 		},
 		"a percentage":    func(i int) step { return step{tool: "t", arguments: `{}`, result: fmt.Sprintf("%d%%", i)} },
 		"other arguments": func(i int) step { return step{tool: "t", arguments: fmt.Sprintf(`{"page":%d}`, i), result: "same"} },
-		"a digest":        func(i int) step { return step{tool: "t", arguments: `{}`, result: "same", digest: fmt.Sprint(i)} },
+		"blanks in quotes": func(i int) step {
+			return step{tool: "t", arguments: `{"command":"echo 'a` + strings.Repeat(" ", i) + `b'"}`, result: "same"}
+		},
+		"blanks in a text of several lines": func(i int) step {
+			return step{tool: "t", arguments: `{"text":"a\n` + strings.Repeat(" ", i) + `"}`, result: "same"}
+		},
+		"a digest": func(i int) step { return step{tool: "t", arguments: `{}`, result: "same", digest: fmt.Sprint(i)} },
 		"edits between tests": func(i int) step {
 			if i%2 == 0 {
 				return step{tool: "edit", arguments: fmt.Sprintf(`{"text":"attempt number %d"}`, i), result: "done"}

@@ -29,6 +29,7 @@ type State struct {
 	Life       Life
 	Hooks      Hooks
 	Exchanges  Exchanges
+	Budget     Budget
 	Tasks      Tasks
 	Context    Context
 	Skills     Skills
@@ -103,9 +104,9 @@ func cutAtIdle(events []event.Event) (before, rest []event.Event) {
 	return nil, events
 }
 
-// lasts reports whether an event changes a field that an idle session still needs.
-// A user's message does so only while the session has no summary, or while the text
-// of a skill waits for the next request.
+// lasts reports whether an event changes a field that an idle session still needs. Events
+// of the lasting kinds do. A user's message does, too, while the session has no summary yet
+// or the text of a skill waits for the next request: later messages change neither.
 func (s *State) lasts(e event.Event) bool {
 	return e.Kind().Lasting || (e.Type == event.UserMessage && (s.About.Summary == "" || len(s.Skills.waiting) > 0))
 }
@@ -126,13 +127,17 @@ func (s *State) foldNext(e event.Event) error {
 }
 
 // foldParts decodes the body of an event once and gives it to each part. An event
-// of a kind that this version does not know changes nothing. The argument keys is
-// nil if Load reads the keys of requests separately.
+// of a kind that this version does not know changes nothing. A log in a newer version
+// of the event format is refused at its first event. The argument keys is nil if Load
+// reads the keys of requests separately.
 //
 // Turn comes before Queue, because it looks up the input that Queue then removes.
 func (s *State) foldParts(e event.Event, keys *Keys) error {
 	if e.Kind().Type == "" {
 		return nil
+	}
+	if err := event.CheckFormat(e); err != nil {
+		return err
 	}
 	body, err := bodyOf(e)
 	if err != nil {
@@ -153,6 +158,7 @@ func (s *State) foldParts(e event.Event, keys *Keys) error {
 	s.Life.fold(body)
 	s.Hooks.fold(s, body)
 	s.Exchanges.fold(e, body)
+	s.Budget.fold(body)
 	s.Tasks.fold(e, body)
 	s.Skills.fold(body)
 	s.Rewind.fold(body)
@@ -161,8 +167,9 @@ func (s *State) foldParts(e event.Event, keys *Keys) error {
 	return s.Context.fold(e, body)
 }
 
-// bodyOf decodes the body of an event. It leaves the body empty if no part reads it and
-// the kind is frequent, because decoding takes most of the time of loading a log.
+// bodyOf decodes the body of an event. For two frequent kinds it returns an empty body
+// without decoding: no part reads their fields, and decoding takes most of the time of
+// loading a log.
 func bodyOf(e event.Event) (event.Payload, error) {
 	switch e.Type {
 	case event.AssistantTurnStart:

@@ -24,6 +24,7 @@ type Turn struct {
 	Hooks         TurnHooks  // decisions of hooks about the turn
 	Outage        Outage     // models that could not be reached
 	Finish        TurnFinish // what becomes of answers that are not whole
+	Output        TurnOutput // form that the answer must have
 }
 
 // A Phase is where a turn stands.
@@ -149,6 +150,7 @@ func (t *Turn) fold(s *State, e event.Event, body event.Payload) error {
 		return err
 	}
 	t.Finish.fold(t, body)
+	t.Output.fold(&s.Queue, body)
 	switch d := body.(type) {
 	case event.UserMessageData:
 		t.addMessage(d, s.Queue.hasHeaders(d.InputID))

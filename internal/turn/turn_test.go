@@ -321,6 +321,27 @@ func TestTheScopeOfACall(t *testing.T) {
 	}
 }
 
+// TestACallKnowsTheRulesThatKeepFilesFromIt is about tools that read all files of a folder.
+func TestACallKnowsTheRulesThatKeepFilesFromIt(t *testing.T) {
+	config := event.SessionConfiguredData{
+		Permissions: event.PermissionRules{Allow: []string{"read(a)"}, Deny: []string{"read(b)"}, Ask: []string{"read(c)"}},
+		Managed:     &event.ManagedRules{Deny: []string{"read(d)"}, Ask: []string{"read(e)"}},
+	}
+	for _, test := range []struct {
+		name string
+		log  []event.Payload
+		want []string
+	}{
+		{"nobody was asked", nil, []string{"read(b)", "read(d)", "read(c)", "read(e)"}},
+		{"a person has allowed it", []event.Payload{intended("c1"), asks("c1"), allowed("c1")}, []string{"read(b)", "read(d)"}},
+	} {
+		w := newWriter(t).add(start, config, accepted, message, asked, calls).add(test.log...)
+		if _, call := (turn.Catalog{}).Tool(w.state, w.state.Turn.Calls[0]); !cmp.Equal(call.Unread, test.want) {
+			t.Errorf("%s: %q, want %q", test.name, call.Unread, test.want)
+		}
+	}
+}
+
 // TestACallIsMadeWhereItWasJudged: the question of a call shows the working directory. A
 // client that changes it before the answer changes nothing for the call, and neither does
 // one that does so before the call is made again.

@@ -187,7 +187,7 @@ func TestNextSaysWhatItSaidOfOldLogs(t *testing.T) {
 		}
 		want, err := os.ReadFile(golden)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v: write the trace of the new folder with -update, and see that no other one changes", err)
 		}
 		compareTraces(t, golden, string(want), got.String())
 	})

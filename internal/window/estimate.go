@@ -17,6 +17,10 @@ const (
 	perCall     = 12
 	perTool     = 12
 	perImage    = 1600 // the largest image, according to providers that document it
+
+	// bytesPerPage is how many bytes of a document count as a page. A page counts as an image:
+	// providers show models a picture of it, beside its text.
+	bytesPerPage = 64 << 10
 )
 
 // Tokens estimates the number of tokens of a text. The sum for two texts is never less
@@ -48,6 +52,9 @@ func Head(text string, n int) string {
 // Of estimates the number of tokens of a message.
 func Of(m *model.Message) int {
 	n := perMessage + Tokens(m.Text) + perImage*len(m.Images)
+	for _, d := range m.Documents {
+		n += perImage * (1 + len(d.Data)/bytesPerPage)
+	}
 	for _, c := range m.Calls {
 		n += perCall + Tokens(c.Name) + Tokens(string(c.Arguments))
 	}

@@ -8,11 +8,16 @@ package disk
 
 import (
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
+	"syscall"
 
+	"github.com/abide-run/abide/internal/approval/glob"
 	"github.com/abide-run/abide/internal/approval/places"
 	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/approval/scope"
@@ -32,6 +37,7 @@ const (
 	Submodules                 // a repository inside of a folder whose configuration runs code: Text is its path, More the key. With says that it needs not be in the index, see WholeTree
 	Remotes                    // the remotes of the repository of a folder: Text in JSON
 	Repository                 // whether a folder has a repository in it, or a link to another folder: OK; Text is the number of files that were searched
+	Hidden                     // whether no file such as .gitignore says that a path is to be searched although its name begins with a dot: OK
 )
 
 // WholeTree is the With of a question about submodules that is about every repository in
@@ -98,6 +104,8 @@ func (here) Ask(q Question) (a Answer) {
 	case Repository:
 		found, files := holdsRepository(q.Path)
 		return Answer{OK: found, Text: strconv.Itoa(files)}
+	case Hidden:
+		return Answer{OK: staysHidden(q.Path)}
 	}
 	return Unknown(q)
 }
@@ -107,6 +115,59 @@ func (here) Ask(q Question) (a Answer) {
 // repository.
 func Unknown(q Question) Answer {
 	return Answer{OK: q.Kind == Folder || q.Kind == Name || q.Kind == Repository}
+}
+
+// ignoreFiles are the files of a folder with patterns of what searches leave out, and of what
+// they search nevertheless.
+var ignoreFiles = []string{".gitignore", ".ignore", ".rgignore", ".git/info/exclude"}
+
+// maxIgnoreFile is the maximum length of such a file that is looked at.
+const maxIgnoreFile = 256 << 10
+
+// staysHidden reports whether no pattern that begins with ! in the folders above a path may
+// be about a part of the path.
+func staysHidden(path string) bool {
+	names := strings.Split(strings.ToLower(strings.Trim(path, "/")), "/")
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		for _, name := range ignoreFiles {
+			if shows(filepath.Join(dir, name), names) {
+				return false
+			}
+		}
+		if dir == filepath.Dir(dir) {
+			return true
+		}
+	}
+}
+
+// shows reports whether a file with patterns has one that begins with ! and may be about one
+// of the names. So may any in a file that cannot be read.
+func shows(file string, names []string) bool {
+	info, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return false
+	}
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxIgnoreFile {
+		return true
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return true
+	}
+	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
+		pattern, ok := strings.CutPrefix(strings.ToLower(strings.TrimSpace(line)), "!")
+		if !ok {
+			continue
+		}
+		pattern = strings.ReplaceAll("/"+strings.Trim(pattern, "/"), "/**/", "/")
+		for part := range strings.SplitSeq(pattern[1:], "/") {
+			p := glob.Git(part)
+			if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, ".") && p.Match(name) }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // maxSearched is the maximum number of files of a folder that are searched for a repository.

@@ -20,6 +20,7 @@ const (
 	reasonSecrets  = "programs run commands from it to get passwords and keys"
 	reasonPrograms = "programs in this folder are found before those of the system"
 	reasonSystem   = "it is a setting of the system, for all of its users"
+	reasonFolder   = "files in this folder run code by themselves"
 	reasonService  = "the system runs it by itself, at certain times or when it starts"
 )
 
@@ -74,7 +75,56 @@ var anywhere = newIndex([]rule{
 	{"mise.toml", reasonMise},
 	{"mise.local.toml", reasonMise},
 
+	{".rtx.toml", reasonMise},      // its old name
+	{".tool-versions", reasonMise}, // path:FOLDER in it is a folder with programs
+	{".autoenv", reasonShell},      // autoenv runs these when a shell enters the folder
+	{".autoenv.zsh", reasonShell},
+	{".autoenv_leave.zsh", reasonShell},
+
+	// What package managers and build tools run, or fetch code by, in whatever way a person
+	// starts them. It is not seen in a review as the Makefile is.
+	{".npmrc", reasonTool},              // script-shell, node-options, registry
+	{".pnpmfile.cjs", reasonTool},       // pnpm runs it
+	{".pnpmfile.mjs", reasonTool},       // the same
+	{".pnp.cjs", reasonTool},            // yarn loads it before every program
+	{".pnp.loader.mjs", reasonTool},     // the same
+	{".yarnrc", reasonTool},             // yarn-path is a program
+	{".yarnrc.yml", reasonTool},         // yarnPath and plugins are programs
+	{".yarn/plugins/", reasonTool},      // yarn loads them
+	{".yarn/releases/", reasonTool},     // yarn itself
+	{"bunfig.toml", reasonTool},         // bun loads what preload names
+	{".bundle/", reasonTool},            // plugins of bundler, and where gems come from
+	{".cargo/config", reasonTool},       // rustc-wrapper, linker and runner are programs
+	{".cargo/config.toml", reasonTool},  // the same
+	{"rust-toolchain", reasonTool},      // path is a folder with compilers
+	{"rust-toolchain.toml", reasonTool}, // the same
+	{".bazelrc", reasonTool},            // options that name programs
+	{".bazeliskrc", reasonTool},         // where bazel comes from
+	{".bazelversion", reasonTool},       // which bazel is fetched and run
+	{"tools/bazel", reasonTool},         // bazel runs it in its own place
+	{".mvn/", reasonTool},               // extensions, and options of the Java machine
+	{".jvmopts", reasonTool},            // sbt starts Java with them
+	{".sbtopts", reasonTool},            // the same
+	{".ackrc", reasonTool},              // ack runs the pager that it names
+	{".condarc", reasonTool},            // where packages come from
+	{".venv/pip.conf", reasonTool},      // where packages come from
+	{"venv/pip.conf", reasonTool},       // the same
+	{".pdbrc.py", reasonTool},           // debuggers and interpreters run these from the folder
+	{".byebugrc", reasonTool},
+	{".erlang", reasonTool},
+	{".ocamlinit", reasonTool},
+	{".octaverc", reasonTool},
+	{".perldb", reasonTool},
+
 	// Tasks that run when a folder is opened, paths of programs, debuggers, plugins.
+	{".vs/", reasonEditor},          // tasks of Visual Studio
+	{".theia/", reasonEditor},       // tasks, as in .vscode
+	{".gitpod.yml", reasonEditor},   // tasks that run when the workspace opens
+	{".codesandbox/", reasonEditor}, // setup tasks
+	{".idx/", reasonEditor},         // onStart
+	{".replit", reasonEditor},       // onBoot
+	{"devfile.yaml", reasonEditor},  // postStart
+	{".devfile.yaml", reasonEditor}, // the same
 	{".vscode/", reasonEditor},
 	{".idea/", reasonEditor},
 	{".zed/", reasonEditor},
@@ -126,7 +176,15 @@ var anywhere = newIndex([]rule{
 	{".copilot/", reasonAgent},
 	{".github/hooks/", reasonAgent},
 	{".github/copilot/", reasonAgent},
-	{".aider.conf.yml", reasonAgent},
+	{".aider.conf.yml", reasonAgent}, // lint-cmd and test-cmd
+	{".amazonq/", reasonAgent},       // servers
+	{".augment/", reasonAgent},       // servers and hooks
+	{".claude-plugin/", reasonAgent}, // hooks and servers
+	{".cline/", reasonAgent},         // servers
+	{".factory/", reasonAgent},       // servers and hooks
+	{".junie/", reasonAgent},         // servers
+	{".kilocode/", reasonAgent},      // servers
+	{".trae/", reasonAgent},          // servers
 })
 
 // inHome is protected in the home directory of the user.
@@ -170,7 +228,23 @@ var inHome = newIndex([]rule{
 	{".local/share/fish/vendor_conf.d/", reasonShell},
 	{".local/share/bash-completion/", reasonShell},
 
+	{".xonshrc", reasonShell},
+	{".config/xonsh/", reasonShell},
+	{".elvish/", reasonShell},
+	{".config/elvish/", reasonShell},
+	{".devscripts", reasonShell}, // shell scripts read these two
+	{".quiltrc", reasonShell},
+
 	{".xprofile", reasonSession},
+	{".xmonad/", reasonSession}, // window managers run these, and programs that they name
+	{".config/awesome/", reasonSession},
+	{".config/bspwm/", reasonSession},
+	{".config/niri/", reasonSession},
+	{".config/openbox/", reasonSession},
+	{".config/qtile/", reasonSession},
+	{".config/river/", reasonSession},
+	{".config/sxhkd/", reasonSession},
+	{".config/waybar/", reasonSession},
 	{".xinitrc", reasonSession},
 	{".xsession", reasonSession},
 	{".xsessionrc", reasonSession},
@@ -207,6 +281,14 @@ var inHome = newIndex([]rule{
 	{".config/gcloud/", reasonSecrets},
 	{".config/gh/", reasonSecrets},
 	{".password-store/", reasonSecrets},
+	{".azure/", reasonSecrets},
+	{".config/rclone/", reasonSecrets}, // a command prints the password
+	{".mbsyncrc", reasonSecrets},       // the same
+	{".msmtprc", reasonSecrets},        // the same
+	{".offlineimaprc", reasonSecrets},  // the same, and code
+	{".fetchmailrc", reasonSecrets},    // a program gets each mail
+	{".my.cnf", reasonSecrets},         // mysql runs the pager that it names
+	{".pypirc", reasonSecrets},         // where packages are sent
 
 	{".vimrc", reasonEditor},
 	{".gvimrc", reasonEditor},
@@ -236,6 +318,10 @@ var inHome = newIndex([]rule{
 	{".config/opencode/", reasonAgent},
 	{".config/github-copilot/", reasonAgent},
 	{".config/mcp/", reasonAgent},
+	{".codeium/", reasonAgent},
+	{".config/Claude/", reasonAgent},
+	{"Library/Application Support/Claude/", reasonAgent},
+	{".lmstudio/mcp.json", reasonAgent},
 
 	{".direnvrc", reasonDirenv},
 	{".config/direnv/", reasonDirenv},
@@ -282,7 +368,39 @@ var inHome = newIndex([]rule{
 	{".mavenrc", reasonTool},
 	{".ansible.cfg", reasonTool},
 	{".terraformrc", reasonTool},
+	{".cabal/config", reasonTool},
+	{".stack/config.yaml", reasonTool},
+	{".mambarc", reasonTool},
+	{".config/pypoetry/", reasonTool},
+	{".config/nix/", reasonTool},        // hooks and where programs come from
+	{".config/containers/", reasonTool}, // programs and hooks of podman
+	{".config/docker/", reasonTool},     // runtimes
+	{".docker/daemon.json", reasonTool}, // the same
+	{".makepkg.conf", reasonTool},       // a shell reads it
+	{".config/pacman/", reasonTool},     // the same
+	{".rpmmacros", reasonTool},          // macros run commands
 	// Others run a pager, a filter or a script that is named in these.
+	{".alacritty.toml", reasonTool},
+	{".config/alacritty/", reasonTool},
+	{".config/foot/", reasonTool},
+	{".config/ghostty/", reasonTool},
+	{".config/zellij/", reasonTool},
+	{".config/bat/", reasonTool},
+	{".config/lazygit/", reasonTool},
+	{".config/lf/", reasonTool},
+	{".config/ranger/", reasonTool},
+	{".config/yazi/", reasonTool},
+	{".config/yt-dlp/", reasonTool},
+	{".tigrc", reasonTool},
+	{".config/tig/", reasonTool},
+	{".mailcap", reasonTool},
+	{".muttrc", reasonTool},
+	{".duckdbrc", reasonTool},
+	{".gdbearlyinit", reasonTool},
+	{".gnuplot", reasonTool},
+	{".guile", reasonTool},
+	{".sbclrc", reasonTool},
+	{".tclshrc", reasonTool},
 	{".config/lesskey", reasonTool},
 	{".lessfilter", reasonTool},
 	{".lesskey", reasonTool},

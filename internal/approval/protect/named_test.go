@@ -103,3 +103,38 @@ func TestFilesThatTheEnvironmentOfASessionNamesAreProtected(t *testing.T) {
 		t.Errorf("the root is taken for a home: %s", reason)
 	}
 }
+
+// TestFilesThatRunCodeByThemselves walks what programs run from a project or from the home
+// directory without being told to. What a person runs by hand, or sees in a review, is not
+// among them.
+func TestFilesThatRunCodeByThemselves(t *testing.T) {
+	home, project := t.TempDir(), t.TempDir()
+	list := protect.New(protect.Options{Homes: []string{home}})
+	for path, want := range map[string]bool{
+		".envrc": true, ".tool-versions": true, ".autoenv": true, ".npmrc": true, "packages/a/.npmrc": true, ".yarnrc.yml": true, ".yarn/releases/yarn-4.cjs": true, ".yarn/plugins/x.cjs": true,
+		".pnpmfile.cjs": true, ".pnp.cjs": true, "bunfig.toml": true, ".bundle/config": true, ".cargo/config.toml": true, "sub/.cargo/config": true, "rust-toolchain.toml": true, "rust-toolchain": true,
+		".bazelrc": true, ".bazelversion": true, "tools/bazel": true, ".mvn/extensions.xml": true, ".mvn/jvm.config": true, ".sbtopts": true, ".jvmopts": true, ".venv/pip.conf": true, ".ackrc": true,
+		".pdbrc.py": true, ".perldb": true, ".ocamlinit": true, ".octaverc": true, ".erlang": true, ".byebugrc": true, ".vs/tasks.vs.json": true, ".theia/tasks.json": true, ".gitpod.yml": true,
+		".idx/dev.nix": true, ".replit": true, "devfile.yaml": true, ".codesandbox/tasks.json": true, ".amazonq/mcp.json": true, ".kilocode/mcp.json": true, ".factory/settings.json": true,
+		".vscode/tasks.json": true, ".idea/workspace.xml": true, ".devcontainer/devcontainer.json": true, ".husky/pre-commit": true, "lefthook.yml": true, ".pre-commit-config.yaml": true,
+		".claude/settings.json": true, ".codex/config.toml": true, ".cursor/mcp.json": true, ".gemini/settings.json": true, ".mcp.json": true, ".gdbinit": true, ".lldbinit": true, ".vimrc": true, ".exrc": true, ".nvim.lua": true,
+
+		"conftest.py": false, "Makefile": false, "package.json": false, "Cargo.toml": false, "build.rs": false, "pom.xml": false, ".gitattributes": false, ".gitignore": false, ".gitmodules": false,
+		".eslintrc.js": false, "eslint.config.js": false, ".editorconfig": false, ".nvmrc": false, ".python-version": false, "yarn.lock": false, ".yarn/cache/x.zip": false, "tools/other": false, ".github/workflows/x.yml": false,
+		".cargo/registry/x": false, "AGENTS.md": false, ".rspec": false, "gradle.properties": false, ".venv/lib/x.py": false,
+	} {
+		if _, ok := list.Protected(project + "/" + path); ok != want {
+			t.Errorf("%s: protected %v, want %v", path, ok, want)
+		}
+	}
+	for path, want := range map[string]bool{
+		".my.cnf": true, ".mailcap": true, ".msmtprc": true, ".xonshrc": true, ".rpmmacros": true, ".config/lazygit/config.yml": true, ".config/alacritty/alacritty.toml": true, ".config/nix/nix.conf": true,
+		".config/Claude/claude_desktop_config.json": true, ".codeium/windsurf/mcp_config.json": true, ".duckdbrc": true, ".docker/daemon.json": true, ".config/yt-dlp/config": true, ".xmonad/xmonad.hs": true,
+		".config/waybar/config": true, ".stack/config.yaml": true, ".condarc": true, ".bazelrc": true,
+		".config/htop/htoprc": false, ".cache/x": false, "notes.txt": false, ".lesshst": false,
+	} {
+		if _, ok := list.Protected(home + "/" + path); ok != want {
+			t.Errorf("~/%s: protected %v, want %v", path, ok, want)
+		}
+	}
+}

@@ -324,7 +324,9 @@ func (l List) known(dir string) []string {
 	var all []string
 	targets, _, _ := l.Watched(dir)
 	for _, t := range targets {
-		all = append(all, t.Path)
+		if !t.Parent {
+			all = append(all, t.Path)
+		}
 	}
 	return all
 }

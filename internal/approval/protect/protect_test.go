@@ -161,7 +161,7 @@ func TestWhatIsProtected(t *testing.T) {
 		f.home + "/.nvm/nvm.sh":                  true,
 		f.home + "/.gradle/init.d/x.gradle":      true,
 		f.home + "/.npmrc":                       true,
-		f.project + "/.npmrc":                    false,
+		f.project + "/.npmrc":                    true, // script-shell and node-options
 		f.project + "/.git/hooks/pre-commit":     true,
 		f.project + "/.git/config":               true,
 		f.project + "/.git":                      true,

@@ -19,7 +19,8 @@ import (
 )
 
 // A State is what a target was like when it was looked at. The zero State means that
-// there was no file; a folder counts as none, unless it is crowded.
+// there was no file. A folder counts as none, unless it is crowded; its Mode says that it is
+// one. A link to a folder is a file.
 type State struct {
 	Exists  bool   `json:"exists,omitempty"`
 	Crowd   bool   `json:"crowd,omitempty"` // the target is a folder with more files than are looked at one by one
@@ -63,18 +64,16 @@ func Look(path string, before State) State {
 	}
 	final, err := mark(path, unix.Stat)
 	if err == nil && final.Mode&unix.S_IFMT == unix.S_IFDIR {
-		return lookAtFolder(path, final)
+		s := lookAtFolder(path, final)
+		s.noteLink(path, name)
+		return s
 	}
 	marks := [2]Mark{name, final}
 	if before.Exists && marks == before.Marks {
 		return before
 	}
 	s := State{Exists: true, Mode: uint32(final.Mode) & 0o7777, Marks: marks}
-	if name.Mode&unix.S_IFMT == unix.S_IFLNK {
-		if s.Link, err = os.Readlink(path); err != nil {
-			s.Link = "?"
-		}
-	}
+	s.noteLink(path, name)
 	if final.Mode&unix.S_IFMT == unix.S_IFREG {
 		s.read(path)
 	}
@@ -84,11 +83,41 @@ func Look(path string, before State) State {
 	return s
 }
 
+// LookAtParent returns the present state of a folder that files are looked at in: whether
+// there is one, and whether it is a link. What is in it does not count.
+func LookAtParent(path string) State {
+	name, err := mark(path, unix.Lstat)
+	if err != nil {
+		return State{}
+	}
+	s := State{}
+	if final, err := mark(path, unix.Stat); err == nil && final.Mode&unix.S_IFMT == unix.S_IFDIR {
+		s.Mode = unix.S_IFDIR
+	}
+	s.noteLink(path, name)
+	return s
+}
+
+// IsFolder reports whether the path is a folder, or leads to one.
+func (s State) IsFolder() bool { return s.Mode&unix.S_IFMT == unix.S_IFDIR }
+
+// noteLink notes where a name leads, if its mark is that of a link.
+func (s *State) noteLink(path string, name Mark) {
+	if name.Mode&unix.S_IFMT != unix.S_IFLNK {
+		return
+	}
+	s.Exists = true
+	var err error
+	if s.Link, err = os.Readlink(path); err != nil {
+		s.Link = "?"
+	}
+}
+
 // lookAtFolder returns the state of a folder. The digest of a crowded folder is that of the
 // names and marks of what is in it.
 func lookAtFolder(path string, folder Mark) State {
 	if _, all := entries(path, maxEntries); all {
-		return State{}
+		return State{Mode: unix.S_IFDIR}
 	}
 	names, _ := entries(path, math.MaxInt-1)
 	list := sha256.New()
@@ -97,7 +126,7 @@ func lookAtFolder(path string, folder Mark) State {
 		folder.Changed = max(folder.Changed, m.Changed)
 		fmt.Fprintf(list, "%q %v\n", name, m)
 	}
-	return State{Exists: true, Crowd: true, Digest: hex.EncodeToString(list.Sum(nil)), Marks: [2]Mark{folder, folder}}
+	return State{Exists: true, Crowd: true, Mode: unix.S_IFDIR, Digest: hex.EncodeToString(list.Sum(nil)), Marks: [2]Mark{folder, folder}}
 }
 
 // mark returns the mark of a file. It is zero for a link that leads to nothing.
@@ -169,11 +198,11 @@ var ErrNotKept = errors.New("it is too large to be put back")
 var ErrMoved = errors.New("it was changed again meanwhile")
 
 // Replace gives a path another state: it puts a file back, or makes a change again. The
-// path must be as now says. A folder that is gone is not made again, and a file in the
-// place of a folder is left alone. If now names a file that is set aside, what is at the
+// path must be as now says. A folder that is gone is not made again, unless a link is in its
+// place, and a file in the place of a folder is left alone. If now names a file that is set aside, what is at the
 // path gets that name, so that it is not lost; if want names one, it is taken from there.
 func Replace(path string, now, want State) error {
-	if !want.kept() && want.Aside == "" || now.Crowd {
+	if !want.kept() && want.Aside == "" || now.Crowd && now.Link == "" {
 		return fmt.Errorf("%s: %w", path, ErrNotKept)
 	}
 	for _, name := range []string{now.Aside, want.Aside} {
@@ -195,8 +224,11 @@ func Replace(path string, now, want State) error {
 		return takeBack(path, want)
 	}
 	if !want.Exists {
-		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) { // it is gone if it was renamed
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // it is gone if it was renamed
 			return err
+		}
+		if want.IsFolder() && now.Link != "" {
+			return os.Mkdir(path, 0o755)
 		}
 		return nil
 	}
@@ -208,7 +240,7 @@ func Replace(path string, now, want State) error {
 			return err
 		}
 	}
-	if at := follow(path); Look(at, State{}).Digest != want.Digest && want.Digest != "" {
+	if at := follow(path); !want.IsFolder() && Look(at, State{}).Digest != want.Digest && want.Digest != "" {
 		return writeFile(at, want)
 	}
 	return nil
@@ -255,6 +287,11 @@ func makeLink(path, to string) error {
 	_ = os.Remove(temp) // left by an attempt that was interrupted
 	if err := os.Symlink(to, temp); err != nil {
 		return err
+	}
+	if info := lstat(path); info != nil && info.IsDir() { // a link cannot take the name of a folder, and an empty one can go
+		if err := os.Remove(path); err != nil {
+			return errors.Join(err, os.Remove(temp))
+		}
 	}
 	return os.Rename(temp, path)
 }

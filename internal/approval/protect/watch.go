@@ -21,11 +21,19 @@ type Target struct {
 	// Folder is the folder in which the file was found, if every file of the folder
 	// counts; empty if the file counts because of its own name.
 	Folder string
+	// Parent is true for a folder that files are looked at in. It counts whether the name is
+	// a link, because then other files have their names.
+	Parent bool
 }
 
 // Reason returns why a target is protected. What is protected only because the
 // configuration of git names it has git's reason.
-func (l List) Reason(t Target) string { return cmp.Or(l.named(t.Path), reasonGit) }
+func (l List) Reason(t Target) string {
+	if t.Parent {
+		return cmp.Or(l.named(t.Path), l.named(t.Path+"/\x01"), reasonFolder)
+	}
+	return cmp.Or(l.named(t.Path), reasonGit)
+}
 
 // The maximum numbers are for each folder and each repository by itself, so that nothing
 // that a project brings along can take the place of other files.
@@ -67,6 +75,7 @@ func (l List) Watched(dirs ...string) (files []Target, folders []string, err err
 		w.addParts(dir)
 	}
 	w.addNamedHooks()
+	w.addParents(slices.Concat(l.homes, l.configs, l.data, w.roots, w.projects))
 	return w.list, w.folders, errors.Join(w.missed...)
 }
 
@@ -80,7 +89,25 @@ type targets struct {
 
 	repositories []string // the folders of git that may have worktrees and submodules
 	roots        []string // the folders in which hooks are run
+	projects     []string // the folders that commands run in
 	hooks        []string // the folders of hooks that configuration names, from the folder in which hooks are run
+}
+
+// addParents adds the folders that the files are in, up to the folders of the user and of the
+// projects: a link in the place of such a folder gives their names to other files.
+func (w *targets) addParents(roots []string) {
+	isRoot := make(map[string]bool)
+	for _, root := range roots {
+		isRoot[root] = true
+	}
+	isBelow := func(path string) bool {
+		return slices.ContainsFunc(roots, func(root string) bool { return strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/") })
+	}
+	for _, t := range slices.Clone(w.list) {
+		for dir := filepath.Dir(t.Path); !isRoot[dir] && !w.seen[dir] && isBelow(dir); dir = filepath.Dir(dir) {
+			w.add(Target{Path: dir, Parent: true})
+		}
+	}
 }
 
 // miss notes that something has more parts than are looked at.
@@ -168,6 +195,10 @@ func (w *targets) addHome(home string) {
 		".ansible.cfg", ".bundle/config", ".gemrc", ".gradle/gradle.properties", ".m2/settings.xml", ".mavenrc", ".pip/pip.conf", ".terraformrc", ".lessfilter", ".lesskey",
 		".nanorc", ".ripgreprc", ".doom.d/init.el", ".doom.d/config.el", ".spacemacs", ".wezterm.lua", ".julia/config/startup.jl",
 		".jupyter/jupyter_config.py", ".jupyter/jupyter_lab_config.py", ".jupyter/jupyter_notebook_config.py", ".jupyter/jupyter_server_config.py",
+		".xonshrc", ".elvish/rc.elv", ".devscripts", ".quiltrc", ".xmonad/xmonad.hs", ".azure/config", ".mbsyncrc", ".msmtprc", ".offlineimaprc", ".fetchmailrc", ".my.cnf", ".pypirc",
+		".codeium/windsurf/mcp_config.json", ".lmstudio/mcp.json", "Library/Application Support/Claude/claude_desktop_config.json",
+		".cabal/config", ".stack/config.yaml", ".mambarc", ".condarc", ".bazelrc", ".docker/daemon.json", ".makepkg.conf", ".rpmmacros", ".alacritty.toml", ".tigrc", ".mailcap", ".muttrc",
+		".duckdbrc", ".gdbearlyinit", ".gnuplot", ".guile", ".sbclrc", ".tclshrc", ".erlang", ".ocamlinit", ".octaverc", ".perldb", ".ackrc", ".pdbrc.py", ".tool-versions",
 		"Library/Application Support/Code/User/settings.json", "Library/Application Support/Code/User/tasks.json",
 		"Library/Application Support/go/env", "Library/Application Support/pip/pip.conf")
 	w.addFolders(home, ".oh-my-zsh/custom", ".vim/plugin", ".vim/after/plugin", ".vim/autoload", ".claude/hooks", ".gradle/init.d", ".ipython/profile_default/startup",
@@ -183,6 +214,10 @@ func (w *targets) addUserConfig(config string) {
 		"nvim/init.vim", "nvim/init.lua", "emacs/init.el", "emacs/early-init.el", "helix/config.toml", "helix/languages.toml", "zed/settings.json", "zed/tasks.json",
 		"gh/config.yml", "direnv/direnvrc", "direnv/direnv.toml", "tmux/tmux.conf", "mise/config.toml", "opencode/opencode.json", "mcp/mcp.json",
 		"hypr/hyprland.conf", "i3/config", "sway/config", "hg/hgrc", "nano/nanorc", "go/env", "pip/pip.conf", "uv/uv.toml", "lesskey",
+		"xonsh/rc.xsh", "elvish/rc.elv", "awesome/rc.lua", "bspwm/bspwmrc", "niri/config.kdl", "openbox/autostart", "openbox/rc.xml", "qtile/config.py", "river/init", "sxhkd/sxhkdrc", "waybar/config", "waybar/config.jsonc",
+		"rclone/rclone.conf", "Claude/claude_desktop_config.json", "pypoetry/config.toml", "nix/nix.conf", "containers/containers.conf", "containers/registries.conf", "docker/daemon.json", "pacman/makepkg.conf",
+		"alacritty/alacritty.toml", "alacritty/alacritty.yml", "foot/foot.ini", "ghostty/config", "zellij/config.kdl", "bat/config", "lazygit/config.yml", "lf/lfrc", "ranger/rc.conf", "ranger/commands.py",
+		"ranger/rifle.conf", "yazi/yazi.toml", "yazi/init.lua", "yt-dlp/config", "tig/config",
 		"amp/settings.json", "crush/crush.json", "doom/init.el", "doom/config.el", "gdb/gdbinit", "gdb/gdbearlyinit", "goose/config.yaml", "jj/config.toml", "kitty/kitty.conf", "wezterm/wezterm.lua")
 	for _, editor := range []string{"Code", "VSCodium", "Cursor"} {
 		w.addBelow(filepath.Join(config, editor, "User"), "settings.json", "tasks.json", "mcp.json")
@@ -201,6 +236,7 @@ func (w *targets) addProject(dir string) {
 	}
 	root := above(dir, ".git")
 	w.roots = append(w.roots, cmp.Or(root, dir))
+	w.projects = append(w.projects, dir)
 	for _, at := range slices.Compact([]string{dir, root}) {
 		if at != "" {
 			w.addSettings(at)
@@ -243,8 +279,15 @@ func (w *targets) addSettings(dir string) {
 		"mise/config.toml", "mise.toml", "mise.local.toml",
 		".helix/config.toml", ".helix/languages.toml", ".vim/coc-settings.json", ".vimrc",
 		".gdbinit", ".ghci", ".iex.exs", ".irbrc", ".lldbinit", ".pdbrc", ".pryrc", ".Renviron", ".Rprofile",
+		".rtx.toml", ".tool-versions", ".autoenv", ".autoenv.zsh", ".autoenv_leave.zsh", ".npmrc", ".pnpmfile.cjs", ".pnpmfile.mjs", ".pnp.cjs", ".pnp.loader.mjs", ".yarnrc", ".yarnrc.yml", "bunfig.toml",
+		".bundle/config", ".cargo/config", ".cargo/config.toml", "rust-toolchain", "rust-toolchain.toml", ".bazelrc", ".bazeliskrc", ".bazelversion", "tools/bazel",
+		".mvn/extensions.xml", ".mvn/jvm.config", ".mvn/maven.config", ".mvn/settings.xml", ".mvn/wrapper/maven-wrapper.properties", ".mvn/wrapper/maven-wrapper.jar", ".jvmopts", ".sbtopts",
+		".ackrc", ".condarc", ".venv/pip.conf", "venv/pip.conf", ".pdbrc.py", ".byebugrc", ".erlang", ".ocamlinit", ".octaverc", ".perldb",
+		".vs/tasks.vs.json", ".vs/launch.vs.json", ".theia/tasks.json", ".theia/settings.json", ".theia/launch.json", ".gitpod.yml", ".codesandbox/tasks.json", ".idx/dev.nix", ".idx/mcp.json", ".replit",
+		"devfile.yaml", ".devfile.yaml", ".amazonq/mcp.json", ".augment/settings.json", ".claude-plugin/plugin.json", ".cline/mcp.json", ".factory/mcp.json", ".factory/settings.json",
+		".junie/mcp/mcp.json", ".kilocode/mcp.json", ".trae/mcp.json",
 		"opencode.jsonc", ".crush.json", "crush.json", ".kiro/settings/mcp.json", ".qwen/settings.json", ".roo/mcp.json")
-	w.addFolders(dir, ".abide", ".husky", ".githooks", ".lefthook/pre-commit", ".lefthook/pre-push", ".github/hooks", ".idea/runConfigurations",
+	w.addFolders(dir, ".yarn/plugins", ".yarn/releases", ".factory/hooks", ".abide", ".husky", ".githooks", ".lefthook/pre-commit", ".lefthook/pre-push", ".github/hooks", ".idea/runConfigurations",
 		".claude/hooks", ".cursor/hooks", ".continue/mcpServers", ".opencode/plugin", ".opencode/plugins", ".kiro/hooks")
 	w.addEach(filepath.Join(dir, ".devcontainer"), func(container string) { w.addBelow(container, "devcontainer.json") })
 }

@@ -123,6 +123,17 @@ func (s *Scope) With(path string, mode Mode) *Scope {
 	return &with
 }
 
+// Denying returns a scope that also denies paths and, if they are folders, everything below
+// them.
+func (s *Scope) Denying(mode Mode, paths ...string) *Scope {
+	with := *s
+	with.deny = s.deny[:len(s.deny):len(s.deny)]
+	for _, path := range paths {
+		with.deny = append(with.deny, denial{names: []string{filepath.Clean(path)}, mode: mode})
+	}
+	return &with
+}
+
 // Protecting returns a scope in which no write reaches a path that protect calls
 // protected, however wide its rules are. Of a path that a person was shown, the caller's
 // protect says that it is not.

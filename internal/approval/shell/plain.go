@@ -143,9 +143,9 @@ func (r *plainReader) refuse(at int, what string) error {
 	return &NotPlain{what, strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[start:]) + 1}
 }
 
-// isInvisible reports whether a person does not see a character, or sees others in another
+// IsInvisible reports whether a person does not see a character, or sees others in another
 // order because of it.
-func isInvisible(c rune) bool {
+func IsInvisible(c rune) bool {
 	const fillers = "\u115f\u1160\u3164\uffa0"
 	return unicode.In(c, unicode.Cf, unicode.Zl, unicode.Zp) || strings.ContainsRune(fillers, c)
 }
@@ -161,7 +161,7 @@ func (r *plainReader) checkCharacters() error {
 			return r.refuse(i, "a carriage return")
 		case c != '\n' && c != '\t' && unicode.IsControl(c):
 			return r.refuse(i, fmt.Sprintf("a control character (%U)", c))
-		case isInvisible(c):
+		case IsInvisible(c):
 			return r.refuse(i, fmt.Sprintf("a character that nobody sees (%U)", c))
 		}
 	}

@@ -136,6 +136,13 @@ var forms = map[string]form{
 	"xargs":   {flags: []string{"-0", "-r", "-t", "--null", "--no-run-if-empty"}, valued: []string{"-n", "-L", "-P"}, appends: true},
 }
 
+// RunsAnother reports whether a program runs the command after it, which is judged in its
+// place.
+func RunsAnother(program string) bool {
+	f, ok := forms[program]
+	return ok && !f.itself
+}
+
 func (f form) runs(words []string) ([]Run, error) {
 	name := words[0]
 	if name == "command" && words[1] == "-v" {

@@ -19,9 +19,20 @@ var systemDirs = []string{"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/s
 // folder of the system, and nobody but root can change it or a folder above it. A folder
 // of PATH that is not absolute ends the search, because an agent can write there.
 func Trusted(searchPath string) func(name string) bool {
+	return systemPrograms{systemDirs, onlyRootChanges}.in(searchPath)
+}
+
+// systemPrograms knows which programs are those of the system.
+type systemPrograms struct {
+	dirs     []string
+	onlyRoot func(path string) bool // reports whether nobody but root can change a path
+}
+
+// in returns a function like [Trusted].
+func (s systemPrograms) in(searchPath string) func(name string) bool {
 	return func(name string) bool {
 		if strings.Contains(name, "/") {
-			return isSystemProgram(name)
+			return s.has(name)
 		}
 		for dir := range strings.SplitSeq(searchPath, ":") {
 			path := filepath.Join(dir, name)
@@ -29,19 +40,21 @@ func Trusted(searchPath string) func(name string) bool {
 				return false
 			}
 			if i, err := os.Stat(path); err == nil && i.Mode().IsRegular() && i.Mode()&0o111 != 0 {
-				return isSystemProgram(path)
+				return s.has(path)
 			}
 		}
 		return false
 	}
 }
 
-func isSystemProgram(path string) bool {
-	if filepath.Clean(path) != path || !slices.Contains(systemDirs, filepath.Dir(path)) {
+// has reports whether a path is that of a program of the system. A link there is as good as
+// what it leads to.
+func (s systemPrograms) has(path string) bool {
+	if filepath.Clean(path) != path || !slices.Contains(s.dirs, filepath.Dir(path)) {
 		return false
 	}
 	real, err := filepath.EvalSymlinks(path)
-	return err == nil && onlyRootChanges(path) && onlyRootChanges(real)
+	return err == nil && s.onlyRoot(path) && s.onlyRoot(real)
 }
 
 // onlyRootChanges reports whether a path and the folders above it belong to root, and

@@ -7,12 +7,12 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/eventlogtest"
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 )
 
@@ -36,7 +36,7 @@ func measureFolder(t *testing.T, n int) {
 	s := Source{Dir: dir, Store: filepath.Join(dir, "abide.db")}
 	store, err := sqlite.Open(t.Context(), s.Store, sqlite.Options{Sync: eventlog.Normal})
 	must(t, err)
-	measure(t, "create", func() { inParallel(n, func(i int) { createSession(t, store, i) }) })
+	measure(t, "create", func() { eventlogtest.InParallel(n, func(i int) { createSession(t, store, i) }) })
 	file := filepath.Join(t.TempDir(), "b")
 	measure(t, "backup beside the open store", func() {
 		_, err := s.WriteFile(t.Context(), file, false)
@@ -59,19 +59,6 @@ func measure(t *testing.T, what string, f func()) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	t.Logf("%s: %v, heap %d MiB", what, time.Since(at).Round(time.Millisecond), m.HeapAlloc>>20)
-}
-
-// inParallel calls f with the numbers below n, 64 at a time.
-func inParallel(n int, f func(i int)) {
-	var all sync.WaitGroup
-	for w := range 64 {
-		all.Go(func() {
-			for i := w; i < n; i += 64 {
-				f(i)
-			}
-		})
-	}
-	all.Wait()
 }
 
 func sessionID(i int) event.SessionID { return event.SessionID(fmt.Sprintf("session-%07d", i)) }

@@ -124,21 +124,11 @@ func (w *writing) costsOfDeleted() []eventlog.Cost {
 }
 
 func (w *writing) replaceCosts(kept []eventlog.Cost) error {
-	if err := w.check(); err != nil {
+	if err := w.makeAnew("tbl_name = 'costs'"); err != nil {
 		return err
 	}
-	var create string
-	row := w.conn.QueryRowContext(context.Background(), "SELECT group_concat(sql, ';') FROM (SELECT sql FROM sqlite_schema WHERE tbl_name = 'costs' AND sql IS NOT NULL ORDER BY type DESC)")
-	if err := row.Scan(&create); err != nil {
+	if err := w.exec("INSERT OR IGNORE INTO uncounted SELECT id FROM sessions INDEXED BY names"); err != nil {
 		return err
-	}
-	for _, text := range []string{
-		"PRAGMA writable_schema = ON", "DELETE FROM sqlite_schema WHERE tbl_name = 'costs'", "PRAGMA writable_schema = RESET", create,
-		"INSERT OR IGNORE INTO uncounted SELECT id FROM sessions INDEXED BY names",
-	} {
-		if err := w.exec(text); err != nil {
-			return err
-		}
 	}
 	return w.addCosts("", kept)
 }

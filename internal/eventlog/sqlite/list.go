@@ -197,17 +197,21 @@ func (w *writing) renewOrder() error {
 	return err
 }
 
-func (w *writing) replaceOrder() error {
+func (w *writing) replaceOrder() error { return w.makeAnew("name = 'sessions_recent'") }
+
+// makeAnew drops the tables and indexes of the schema for which a condition holds, without
+// reading them, and makes them again, empty: tables before their indexes.
+func (w *writing) makeAnew(where string) error {
 	if err := w.check(); err != nil {
 		return err
 	}
 	var create string
-	row := w.conn.QueryRowContext(context.Background(), "SELECT sql FROM sqlite_schema WHERE name = 'sessions_recent'")
+	row := w.conn.QueryRowContext(context.Background(), "SELECT group_concat(sql, ';') FROM (SELECT sql FROM sqlite_schema WHERE "+where+" AND sql IS NOT NULL ORDER BY type DESC)")
 	if err := row.Scan(&create); err != nil {
 		return err
 	}
 	for _, text := range []string{
-		"PRAGMA writable_schema = ON", "DELETE FROM sqlite_schema WHERE name = 'sessions_recent'", "PRAGMA writable_schema = RESET", create,
+		"PRAGMA writable_schema = ON", "DELETE FROM sqlite_schema WHERE " + where, "PRAGMA writable_schema = RESET", create,
 	} {
 		if err := w.exec(text); err != nil {
 			return err

@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/eventlogtest"
 )
 
 // measureEach calls f with each number of the variable ABIDE_MEASURE_SESSIONS, such as
@@ -39,7 +39,7 @@ func measureSessions(t *testing.T, n int) {
 		t.Fatal(err)
 	}
 	s.search.touched.closed = true // the index is filled by the first search
-	inParallel(n, func(i int) {
+	eventlogtest.InParallel(n, func(i int) {
 		text := fmt.Sprintf("common%d words of session number%d about %s", i%10, i, strings.Repeat("this and that ", 10))
 		speak(t, s, measuredID(i), text, text)
 	})
@@ -102,11 +102,11 @@ func measureDeletions(t *testing.T, n int) {
 			t.Error(err)
 		}
 	}
-	measure("create", func() { inParallel(n, func(i int) { speakTurn(t, s, i) }) })
-	measure("delete the older half", func() { inParallel(n/2, remove) })
+	measure("create", func() { eventlogtest.InParallel(n, func(i int) { speakTurn(t, s, i) }) })
+	measure("delete the older half", func() { eventlogtest.InParallel(n/2, remove) })
 	measure("append while the file gets smaller", func() { speakTurn(t, s, n) })
 	measure("until the file is small", s.upkeep.wait)
-	measure("delete every second of the others", func() { inParallel(n/4, func(i int) { remove(n/2 + 2*i) }) })
+	measure("delete every second of the others", func() { eventlogtest.InParallel(n/4, func(i int) { remove(n/2 + 2*i) }) })
 	measure("until the file is small", s.upkeep.wait)
 	measure("compact", func() {
 		if err := s.Compact(t.Context()); err != nil {
@@ -131,17 +131,4 @@ func measureTime(t *testing.T, sessions int, what string, f func()) {
 	began := time.Now()
 	f()
 	t.Logf("%7d sessions  %-40s %v", sessions, what, time.Since(began).Round(10*time.Microsecond))
-}
-
-// inParallel calls f with the numbers below n, 64 at a time.
-func inParallel(n int, f func(i int)) {
-	var all sync.WaitGroup
-	for w := range 64 {
-		all.Go(func() {
-			for i := w; i < n; i += 64 {
-				f(i)
-			}
-		})
-	}
-	all.Wait()
 }

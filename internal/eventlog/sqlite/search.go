@@ -31,6 +31,7 @@ type searchIndex struct {
 	mu    sync.Mutex // held while the index is used; never while the store commits
 	db    *sql.DB
 	conn  *sql.Conn // nil if the index is not open
+	own   bool      // true if the open file is known to be an index, so that it may be replaced
 	stale []staleSession
 
 	touched struct {
@@ -49,6 +50,9 @@ type staleSession struct {
 	id  event.SessionID
 	has eventlog.End // end up to which the index has it
 }
+
+// indexID marks the file as a search index of abide: "abix" in ASCII.
+const indexID = 0x61626978
 
 // indexSchema is the schema of the index. The rows of messages have the keys of their
 // events as numbers. The words are separated already, and in lower case.
@@ -159,20 +163,21 @@ func (x *searchIndex) disconnect() (err error) {
 	if x.db != nil {
 		err = errors.Join(err, x.db.Close())
 	}
-	x.conn, x.db, x.stale = nil, nil, nil
+	x.conn, x.db, x.stale, x.own = nil, nil, nil, false
 	return err
 }
 
 // path returns the path of the file.
 func (x *searchIndex) path() string { return x.store.path + "-search" }
 
-// open opens the index. One that cannot be used is replaced by an empty one.
+// open opens the index. One that cannot be used is replaced by an empty one. A file that
+// is not known to be an index stays as it is, and sessions are searched without one.
 func (x *searchIndex) open(ctx context.Context) error {
 	if err := x.store.open(ctx); err != nil || x.conn != nil {
 		return err
 	}
 	err := x.connect(ctx)
-	if err != nil && !isTemporary(err) && x.store.open(ctx) == nil {
+	if err != nil && x.own && !isTemporary(err) && x.store.open(ctx) == nil {
 		if err = x.drop(); err == nil {
 			err = x.connect(ctx)
 		}
@@ -183,8 +188,11 @@ func (x *searchIndex) open(ctx context.Context) error {
 	return err
 }
 
-// drop removes the index.
+// drop removes the index, which is open.
 func (x *searchIndex) drop() error {
+	if !x.own {
+		return fmt.Errorf("%s is not known to be a search index: move it away", x.path())
+	}
 	err := x.disconnect()
 	for _, side := range sides {
 		err = errors.Join(err, ignore(os.Remove(x.path()+side), fs.ErrNotExist))
@@ -198,11 +206,14 @@ func (x *searchIndex) connect(ctx context.Context) (err error) {
 	if _, err := makeFile(x.path()); err != nil {
 		return err
 	}
-	x.db, err = sql.Open("sqlite", dsn(x.path(), Options{Sync: eventlog.Normal}, "_pragma=journal_mode(WAL)&_pragma=cache_size(-4096)&_txlock=immediate"))
+	x.db, err = sql.Open("sqlite", dsn(x.path(), Options{Sync: eventlog.Normal}, "_pragma=cache_size(-4096)&_txlock=immediate"))
 	if err != nil {
 		return err
 	}
 	if x.conn, err = x.db.Conn(ctx); err != nil {
+		return err
+	}
+	if err := x.claim(ctx); err != nil {
 		return err
 	}
 	var version int
@@ -226,6 +237,28 @@ func (x *searchIndex) connect(ctx context.Context) (err error) {
 	}
 	x.stale, err = x.compare("")
 	return err
+}
+
+// claim makes sure that the open file is an index before anything is written to it, and
+// marks it as one if it is new or has no mark. It refuses every other file: a store may
+// have been given the name of an index.
+func (x *searchIndex) claim(ctx context.Context) error {
+	var app int
+	if err := x.conn.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app); err != nil {
+		return err
+	}
+	if app != indexID { // earlier versions did not mark the file
+		var tables, own int
+		row := x.conn.QueryRowContext(ctx, "SELECT count(*), count(*) FILTER (WHERE name IN ('indexed', 'messages')) FROM sqlite_schema")
+		if err := row.Scan(&tables, &own); err != nil {
+			return err
+		}
+		if app != 0 || tables > 0 && own < 2 {
+			return fmt.Errorf("%s is a database, but no search index: move it away", x.path())
+		}
+	}
+	x.own = true
+	return x.exec(fmt.Sprintf("PRAGMA journal_mode = WAL; PRAGMA application_id = %d", indexID))
 }
 
 // exec runs a statement that returns no rows. It is not interrupted: the connection would
@@ -495,7 +528,7 @@ func (x *searchIndex) find(ctx context.Context, q eventlog.Search, match string)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if q.Rebuild {
-		if err := x.drop(); err != nil {
+		if err := errors.Join(x.open(ctx), x.drop()); err != nil {
 			return nil, 0, err
 		}
 	}

@@ -128,10 +128,67 @@ func TestTheIndexOfAnotherLogIsNotTrusted(t *testing.T) {
 	}
 }
 
+// TestAFileThatIsNoIndexIsNotReplaced: a store or another file under the name of the index
+// stays as it is, whatever the search wants.
+func TestAFileThatIsNoIndexIsNotReplaced(t *testing.T) {
+	for name, put := range map[string]func(path string) error{
+		"a store": func(path string) error {
+			other := open(t, path)
+			speak(t, other, "other", "pear")
+			return other.Close()
+		},
+		"a database of another program": func(path string) error {
+			db, err := sql.Open("sqlite", path)
+			if err != nil {
+				return err
+			}
+			_, err = db.Exec("CREATE TABLE theirs (x)")
+			return errors.Join(err, db.Close())
+		},
+		"no database": func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("x"), 10000), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "abide.db")
+			s := open(t, path)
+			speak(t, s, "s", "apple")
+			if err := put(path + "-search"); err != nil {
+				t.Fatal(err)
+			}
+			was, err := os.ReadFile(path + "-search")
+			if err != nil {
+				t.Fatal(err)
+			}
+			finds(t, s, "apple", "s")
+			if _, err := s.Search(t.Context(), eventlog.Search{Text: "apple", Rebuild: true}); err != nil {
+				t.Error(err)
+			}
+			if is, err := os.ReadFile(path + "-search"); err != nil || !bytes.Equal(is, was) {
+				t.Errorf("the file was changed: %d bytes, were %d; %v", len(is), len(was), err)
+			}
+		})
+	}
+}
+
+// TestAnIndexWithoutAMarkIsKept: earlier versions did not mark the file as an index.
+func TestAnIndexWithoutAMarkIsKept(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+	speak(t, s, "s", "apple")
+	finds(t, s, "apple", "s")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tamper(t, s.path+"-search", "PRAGMA application_id = 0")
+	s = open(t, s.path)
+	speak(t, s, "s", "pear")
+	finds(t, s, "pear", "s")
+	if n := indexed(t, s.path, "pear"); n != 1 {
+		t.Errorf("the index has %d messages with pear, want 1", n)
+	}
+}
+
 func TestABrokenIndexIsMadeAnew(t *testing.T) {
 	for name, harm := range map[string]func(path string) error{
-		"no database": func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("x"), 10000), 0o600) },
-		"truncated":   func(path string) error { return os.Truncate(path, 5000) },
+		"truncated": func(path string) error { return os.Truncate(path, 5000) },
 		"a newer one": func(path string) error {
 			db, err := sql.Open("sqlite", path)
 			if err != nil {

@@ -201,10 +201,6 @@ func (w *writing) checkpoint(wait string) (busy bool, err error) {
 	return busy, err
 }
 
-// Shrinks reports whether the file gets smaller by itself after sessions were deleted. Files
-// of older versions do not, before Compact was called.
-func (s *Store) Shrinks() bool { return s.shrinks }
-
 // Compact writes the file anew without free pages, and makes a file of an older version one
 // that gets smaller by itself after sessions were deleted. It is one transaction, which a
 // crash undoes. Everything else waits meanwhile, and the disk must have room for a second

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -15,7 +16,7 @@ const Scheme = "sqlite"
 
 // Kind is the kind of store that a URL of the form sqlite:PATH names. A relative path
 // starts from the folder that the options name.
-var Kind = eventlog.Kind{Form: Scheme + ":PATH", Open: openURL, Check: checkPath, IsTemporary: isTemporary}
+var Kind = eventlog.Kind{Form: Scheme + ":PATH", Open: openURL, Check: checkPath, Plain: true, IsTemporary: isTemporary}
 
 func openURL(ctx context.Context, path string, opts eventlog.Options) (eventlog.Store, error) {
 	if !filepath.IsAbs(path) {
@@ -32,9 +33,14 @@ func openURL(ctx context.Context, path string, opts eventlog.Options) (eventlog.
 	return s, nil
 }
 
+// beside are the ends of the names of files that SQLite and the search index make beside a
+// store. A store of such a name would be overwritten, or removed, with the other one.
+var beside = []string{"-wal", "-shm", "-journal", "-search"}
+
 // checkPath refuses what other programs that use SQLite would read as something else than
 // a path, and what was meant for a shell: a file of such a name would be made, and the
-// sessions in it be looked for elsewhere later.
+// sessions in it be looked for elsewhere later. It also refuses the names of files that
+// belong to another store.
 func checkPath(path string) error {
 	name, isURL := cutFile(path)
 	base := filepath.Base(path)
@@ -56,6 +62,11 @@ func checkPath(path string) error {
 		return errors.New("it begins or ends with a space")
 	case strings.HasSuffix(path, "/") || base == "." || base == "..":
 		return errors.New("it names a folder, not a file")
+	}
+	for _, end := range beside {
+		if strings.HasSuffix(base, end) {
+			return fmt.Errorf("a file whose name ends in %s belongs to the store beside it", end)
+		}
 	}
 	return nil
 }

@@ -200,7 +200,7 @@ func (w *Worker) find(ctx context.Context, j eventlog.Job, looked session.Rememb
 	d := p.data(j, batch)
 	d.Model = to.Name
 	x := memory.NewExtraction(batch, model.Request{Session: string(j.Session), Model: to.Name, MaxOutput: output})
-	if err := w.ask(ctx, j.Session, to, x, &d.Usage); err != nil {
+	if err := w.ask(ctx, j.Session, looked.Config, to, x, &d.Usage); err != nil {
 		return d, err
 	}
 	found, err := x.Result()
@@ -226,14 +226,19 @@ func limitsOf(to session.Endpoint) (room, output int, err error) {
 
 // ask makes the requests of an extraction, up to mostRequests. What each has cost is recorded
 // at once: the extraction may fail, or be made again after a crash.
-func (w *Worker) ask(ctx context.Context, id event.SessionID, to session.Endpoint, x *memory.Extraction, cost *event.MemoryUsage) error {
+func (w *Worker) ask(ctx context.Context, id event.SessionID, config event.SessionConfiguredData, to session.Endpoint, x *memory.Extraction, cost *event.MemoryUsage) error {
 	for req := x.Next(); req != nil; req = x.Next() {
 		if cost.Requests++; cost.Requests > mostRequests {
 			return fmt.Errorf("the part is too long: it was not read after %d requests", mostRequests)
 		}
-		reply, err := to.Model.Ask(ctx, req, nil)
-		if err := w.host.Ledger.Record(ctx, id, event.PurposeMemory, to, reply, err); err != nil {
+		release, err := w.host.Ledger.Admit(ctx, id, config, to, req)
+		if err != nil {
 			return err
+		}
+		reply, err := to.Model.Ask(ctx, req, nil)
+		failed := w.host.Ledger.Record(ctx, id, event.PurposeMemory, to, reply, err)
+		if release(); failed != nil {
+			return failed
 		}
 		cost.Counted = true
 		if err != nil && ctx.Err() != nil {

@@ -99,6 +99,8 @@ func (w *Worker) Work(ctx context.Context, j eventlog.Job) error {
 		return jobs.Later{At: time.Now()}
 	case errors.Is(err, session.ErrLeft): // requests to the model go through a client that is not connected
 		return jobs.Later{At: time.Now().Add(clientPause)}
+	case errors.Is(err, session.ErrBudget):
+		return jobs.Later{At: time.Now().Add(budgetPause)}
 	}
 	return err
 }
@@ -106,6 +108,10 @@ func (w *Worker) Work(ctx context.Context, j eventlog.Job) error {
 // clientPause is the time after which a job is tried again if it needs a client that is
 // not connected.
 const clientPause = 10 * time.Minute
+
+// budgetPause is the time after which a job is tried again if the budget of its session does
+// not let it ask a model. Nobody is asked about that: memory can wait.
+const budgetPause = time.Hour
 
 // GiveUp implements jobs.Worker. It records that the part was passed over, so that the
 // next one can be extracted.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/profile"
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
@@ -41,10 +42,12 @@ var wire = remote.Wire{
 	Name:      "Anthropic Messages",
 	BaseURL:   "https://api.anthropic.com",
 	BaseEnv:   "ANTHROPIC_BASE_URL",
+	KeyEnv:    "ANTHROPIC_API_KEY",
 	Version:   "v1",
 	Path:      "messages",
 	KeyHeader: "X-Api-Key",
 	Header:    setHeader,
+	Documents: func(p *profile.Profile) bool { return !p.NoDocuments },
 	Body:      fragments,
 	Decoder:   func(q *remote.Query, on func(model.Delta)) remote.Decoder { return newBuilder(q, on) },
 }

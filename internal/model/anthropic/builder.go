@@ -15,7 +15,8 @@ import (
 // A builder is a remote.Decoder.
 type builder struct {
 	*remote.Draft
-	open map[int]*arriving // blocks that are not complete yet, by index
+	query *remote.Query
+	open  map[int]*arriving // blocks that are not complete yet, by index
 
 	plain   *plainReader
 	scratch []byte
@@ -26,12 +27,16 @@ type arriving struct {
 	call  *remote.Call
 	input json.RawMessage // arguments that came with the start of a call
 
-	part                *remote.Part // part of a block of thinking
+	part                *remote.Part // part of a block of thinking, or of one that we do not know
 	thinking, signature strings.Builder
+
+	kind string        // type of a block that we do not know; empty if we do
+	own  remote.Gather // members of the block that only the provider understands
+	json strings.Builder
 }
 
 func newBuilder(q *remote.Query, on func(model.Delta)) *builder {
-	return &builder{Draft: remote.NewDraft(q, on), open: make(map[int]*arriving), plain: newPlainReader()}
+	return &builder{Draft: remote.NewDraft(q, on), query: q, open: make(map[int]*arriving), plain: newPlainReader()}
 }
 
 // Event implements remote.Decoder.
@@ -101,7 +106,9 @@ func (b *builder) Whole(data []byte) error {
 			return err
 		}
 		if a := b.open[i]; a != nil && a.part != nil {
-			a.part.Raw = raw
+			if a.kind != "" || b.sendsBack(a) {
+				a.part.Raw = raw
+			}
 			delete(b.open, i)
 		}
 		b.close(i)
@@ -117,23 +124,46 @@ func (b *builder) begin(index int, raw json.RawMessage) error {
 		return err
 	}
 	b.close(index)
+	own, err := remote.OwnMembers(raw, blockMembers[got.Type])
+	if err != nil {
+		return remote.NotUnderstood(raw, err)
+	}
 	switch got.Type {
+	case "":
 	case "text":
 		if !b.EndsWithText() {
-			b.BeginText("", "")
+			b.BeginText("", "").Own = own
 		}
 		b.AddText(got.Text)
 	case "tool_use":
 		b.open[index] = &arriving{call: b.BeginCall(got.ID, got.Name), input: got.Input}
+		b.open[index].call.Part.Own = own
 	case "redacted_thinking":
 		b.Add(remote.Part{Raw: raw})
 	case "thinking":
 		b.BeginParagraph()
 		a := &arriving{part: b.Add(remote.Part{})}
 		b.open[index] = a
+		a.own.Add(own)
 		b.think(a, got.Thinking, got.Signature)
+	default:
+		a := &arriving{part: b.Add(remote.Part{}), kind: got.Type}
+		b.open[index] = a
+		a.own.Add(own)
 	}
 	return nil
+}
+
+// blockMembers are the members of blocks that are not the provider's own, by the type of
+// the block.
+var blockMembers = map[string][]string{
+	"text": {"type", "text"}, "tool_use": {"type", "id", "name", "input"}, "thinking": {"type", "thinking", "signature"},
+}
+
+// sendsBack reports whether thinking is sent back. The provider refuses it without its
+// signature, which a stream that was cut off lacks.
+func (b *builder) sendsBack(a *arriving) bool {
+	return a.signature.Len() > 0 || b.query.As().NeedsThoughts
 }
 
 func (b *builder) think(a *arriving, piece, signature string) {
@@ -149,7 +179,11 @@ func (b *builder) extend(index int, d *delta) {
 	case d.Type == "text_delta":
 		b.AddText(d.Text)
 	case a == nil:
+	case a.kind != "":
+		a.json.WriteString(d.PartialJSON)
+		a.own.Add(d.Own)
 	case a.part != nil:
+		a.own.Add(d.Own)
 		b.think(a, d.Thinking, d.Signature)
 	case a.call != nil:
 		b.AddArguments(a.call, d.PartialJSON)
@@ -163,6 +197,10 @@ func (b *builder) extendPlainly(text []byte) {
 	case b.plain.piece == textPiece:
 		b.AddTextBytes(text)
 	case a == nil:
+	case a.kind != "":
+		if b.plain.piece == inputPiece {
+			a.json.Write(text)
+		}
 	case b.plain.piece == thoughtPiece && a.part != nil:
 		a.thinking.Write(text)
 		b.AddReasoningBytes(text)
@@ -180,8 +218,12 @@ func (b *builder) close(index int) {
 	}
 	delete(b.open, index)
 	switch {
+	case a.kind != "":
+		a.part.Raw = a.unknown()
 	case a.part != nil:
-		a.part.Raw = thought(a.thinking.String(), a.signature.String())
+		if b.sendsBack(a) {
+			a.part.Raw = thought(a.thinking.String(), a.signature.String(), a.own.Members())
+		}
 	case a.call.Empty() && isObject(a.input) && !emptyObject.Match(a.input):
 		b.AddArguments(a.call, string(a.input))
 	}
@@ -190,10 +232,22 @@ func (b *builder) close(index int) {
 var emptyObject = lazyregexp.New(`^\s*{\s*}\s*$`)
 
 // thought returns the JSON of a whole block of thinking.
-func thought(thinking, signature string) json.RawMessage {
+func thought(thinking, signature string, own remote.Members) json.RawMessage {
 	raw := plainjson.AppendString([]byte(`{"type":"thinking","thinking":`), thinking)
 	raw = plainjson.AppendString(append(raw, `,"signature":`...), signature)
-	return append(raw, '}')
+	return append(own.Append(raw, ","), '}')
+}
+
+// unknown returns the JSON of a whole block of a type that we do not know.
+func (a *arriving) unknown() json.RawMessage {
+	own := a.own.Members()
+	if own == nil {
+		return nil // there was too much of it
+	}
+	if input := a.json.String(); json.Valid([]byte(input)) {
+		own["input"] = json.RawMessage(input)
+	}
+	return append(own.Append([]byte{'{'}, ""), '}')
 }
 
 // finishes maps stop reasons to the finish reasons of package model.

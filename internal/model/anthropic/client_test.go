@@ -132,7 +132,7 @@ func TestTheVersionIsInThePathOnce(t *testing.T) {
 
 func TestAzureIsRefused(t *testing.T) {
 	_, err := anthropic.New(anthropic.Config{BaseURL: "https://x.openai.azure.com", Azure: new(remote.Azure)}).Ask(t.Context(), remotetest.Hello, nil)
-	remotetest.WantError(t, err, model.KindRequest)
+	remotetest.WantError(t, err, model.KindNotFound)
 }
 
 func TestStories(t *testing.T) { remotetest.RunStories(t, subject, "testdata/stories") }

@@ -50,7 +50,21 @@ type delta struct {
 	Signature   string      `json:"signature"`
 	StopReason  string      `json:"stop_reason"`
 	StopDetails stopDetails `json:"stop_details"`
+
+	Own remote.Members `json:"-"` // members that only the provider understands
 }
+
+// UnmarshalJSON decodes a piece with all of its members.
+func (d *delta) UnmarshalJSON(data []byte) (err error) {
+	type plain delta
+	if err := json.Unmarshal(data, (*plain)(d)); err != nil {
+		return err
+	}
+	d.Own, err = remote.OwnMembers(data, deltaMembers)
+	return err
+}
+
+var deltaMembers = []string{"type", "text", "partial_json", "thinking", "signature", "stop_reason", "stop_sequence", "stop_details", "container", "context_management"}
 
 // stopDetails says why a model declined to answer.
 type stopDetails struct {
@@ -60,29 +74,29 @@ type stopDetails struct {
 // usage is the usage since the start of the reply. Fields that an event lacks keep their
 // value.
 type usage struct {
-	Input         *int64 `json:"input_tokens"`
-	Output        *int64 `json:"output_tokens"`
-	CacheRead     *int64 `json:"cache_read_input_tokens"`
-	CacheCreation *int64 `json:"cache_creation_input_tokens"`
+	Input         *remote.Tokens `json:"input_tokens"`
+	Output        *remote.Tokens `json:"output_tokens"`
+	CacheRead     *remote.Tokens `json:"cache_read_input_tokens"`
+	CacheCreation *remote.Tokens `json:"cache_creation_input_tokens"`
 	Creation      struct {
-		Hour *int64 `json:"ephemeral_1h_input_tokens"`
+		Hour *remote.Tokens `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
 	Details struct {
-		Thinking *int64 `json:"thinking_tokens"`
+		Thinking *remote.Tokens `json:"thinking_tokens"`
 	} `json:"output_tokens_details"`
 }
 
 func (u *usage) update(to *model.Usage) {
 	for _, count := range []struct {
 		to   *int64
-		from *int64
+		from *remote.Tokens
 	}{
 		{&to.Input, u.Input}, {&to.Output, u.Output}, {&to.CacheRead, u.CacheRead},
 		{&to.CacheWrite, u.CacheCreation}, {&to.Reasoning, u.Details.Thinking},
 		{&to.CacheWrite1h, u.Creation.Hour},
 	} {
 		if count.from != nil {
-			*count.to = *count.from
+			*count.to = int64(*count.from)
 		}
 	}
 }
@@ -168,9 +182,7 @@ func (p *plainReader) delta(s *plainjson.Scanner) bool {
 			}
 			at = pieceOf(pieceMembers, key)
 			return plainjson.Once(&found) && s.Text()
-		case "signature", "stop_reason", "stop_details":
-			return s.Null()
 		}
-		return s.Skip()
+		return s.Null() // anything else may have to be sent back
 	}) && p.piece == at
 }

@@ -11,25 +11,29 @@ import (
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
-// marker ends a block after which the provider caches everything so far. It replaces the
-// closing brace of the block.
-const marker = `,"cache_control":{"type":"ephemeral"}}`
+// marker returns the end of a block after which the provider caches everything so far. It
+// replaces the closing brace of the block.
+func marker(q *remote.Query) string { return `,"cache_control":` + q.CacheControl() + `}` }
 
 // fragments returns the body of a request in pieces. The pieces of history and tools
 // are cached; the others are new. The newest text comes last.
 func fragments(q *remote.Query) [][]byte {
 	parts := make([][]byte, 0, 128)
-	parts = append(parts, thinkingOf(q).append(plainjson.AppendString([]byte(`{"model":`), q.Model)))
-	if q.Tools != nil && len(q.Tools.List) > 0 {
-		parts = append(parts, q.Tools.Wire("anthropic", encodeTools))
+	parts = append(parts, thinkingOf(q).append(plainjson.AppendString([]byte(`{"model":`), q.Model), enforced(q)))
+	if q.HasTools() {
+		end := marker(q)
+		parts = append(parts, q.Tools.Wire("anthropic "+end, func(t *model.Tools) []byte { return encodeTools(t, end) }))
 	}
-	parts = append(parts, beginning(q.System))
+	if asksByTool(q) {
+		parts = appendAnswerTool(parts, q)
+	}
+	parts = append(parts, beginning(q.System, marker(q)))
 	parts = appendHistory(parts, q)
 	return append(parts, ending(q))
 }
 
 // beginning returns the start of the body, up to the list of messages.
-func beginning(system string) []byte {
+func beginning(system, marker string) []byte {
 	b := make([]byte, 0, len(system)+len(system)/16+128)
 	if strings.TrimSpace(system) != "" {
 		b = plainjson.AppendString(append(b, `,"system":[{"type":"text","text":`...), system)
@@ -48,12 +52,12 @@ func appendHistory(parts [][]byte, q *remote.Query) [][]byte {
 	if ended := lastAnswer(messages); ended > 0 {
 		before = messages[ended-1]
 		parts = model.AppendWire(parts, nil, messages[:ended], format, e.message)
-		parts = mark(parts, before)
+		parts = mark(parts, before, marker(q))
 		messages = messages[ended:]
 	}
 	parts = model.AppendWire(parts, before, messages, format, e.message)
 	if len(messages) > 0 {
-		parts = mark(parts, messages[len(messages)-1])
+		parts = mark(parts, messages[len(messages)-1], marker(q))
 	}
 	return parts
 }
@@ -70,7 +74,7 @@ func lastAnswer(messages []*model.Message) int {
 
 // mark marks the end of the last piece, which is that of m. Answers are not marked,
 // because thinking cannot be.
-func mark(parts [][]byte, m *model.Message) [][]byte {
+func mark(parts [][]byte, m *model.Message, marker string) [][]byte {
 	if m.Role == model.Assistant {
 		return parts
 	}
@@ -96,6 +100,12 @@ func ending(q *remote.Query) []byte {
 		b = append(b, "]}"...)
 	}
 	b = append(b, ']')
+	if asksByTool(q) && !thinkingOf(q).on() { // a model that thinks cannot be made to call a tool
+		b = append(b, `,"tool_choice":{"type":"any"}`...)
+	}
+	if !thinkingOf(q).on() { // it cannot be set for a model that thinks
+		b = q.AppendSampling(b)
+	}
 	if q.Stream {
 		b = append(b, `,"stream":true`...)
 	}
@@ -105,10 +115,10 @@ func ending(q *remote.Query) []byte {
 // An encoder encodes messages for a host and model.
 type encoder struct{ q *remote.Query }
 
-// format returns the name of the cached form of messages. It is different for each host
-// and model, because thinking is only sent back to the one that it came from.
+// format returns the name of the cached form of messages. It is different for each
+// profile, host and model, because thinking is only sent back to the one that it came from.
 func (e encoder) format() string {
-	format := "anthropic " + e.q.Host + " " + e.q.Model
+	format := "anthropic " + e.q.As().Name + " " + e.q.Host + " " + e.q.Model
 	if e.q.Forget {
 		format += " without thoughts"
 	}
@@ -124,9 +134,9 @@ func (e encoder) message(before, m *model.Message) []byte {
 	case model.Assistant:
 		return e.appendAnswer(b, m)
 	case model.ToolRole:
-		return appendResult(b, m)
+		return e.appendResult(b, m)
 	}
-	return appendContent(b, m)
+	return e.appendContent(b, m)
 }
 
 func side(m *model.Message) string {
@@ -161,19 +171,44 @@ func appendText(b []byte, text string) []byte {
 	return append(plainjson.AppendString(append(b, `{"type":"text","text":`...), text), '}')
 }
 
-// appendContent appends the text and the images of a user message.
-func appendContent(b []byte, m *model.Message) []byte {
-	blank := strings.TrimSpace(m.Text) == ""
-	if !blank || len(m.Images) == 0 {
+// appendOwnText appends a text of the model with its further members.
+func appendOwnText(b []byte, text string, own remote.Members) []byte {
+	b = appendText(b, text)
+	if len(own) == 0 {
+		return b
+	}
+	return append(own.Append(b[:len(b)-1], ","), '}')
+}
+
+// appendContent appends the text, the images and the documents of a user message.
+func (e encoder) appendContent(b []byte, m *model.Message) []byte {
+	empty := len(b)
+	if strings.TrimSpace(m.Text) != "" || len(m.Images)+len(m.Documents) == 0 {
 		b = appendText(b, m.Text)
 	}
-	for i, image := range m.Images {
-		if i > 0 || !blank {
+	comma := func() {
+		if len(b) > empty {
 			b = append(b, ',')
 		}
+	}
+	for _, image := range m.Images {
+		comma()
 		b = appendImage(b, image)
 	}
+	for _, d := range m.Documents {
+		comma()
+		b = e.appendDocument(b, d)
+	}
 	return b
+}
+
+func (e encoder) appendDocument(b []byte, d model.Document) []byte {
+	if !e.q.FitDocument(d) {
+		return appendText(b, remote.Unread(d))
+	}
+	b = plainjson.AppendString(append(b, `{"type":"document","title":`...), remote.FileName(d))
+	b = append(b, `,"source":{"type":"base64","media_type":"`+model.PDF+`","data":"`...)
+	return append(base64.StdEncoding.AppendEncode(b, d.Data), `"}}`...)
 }
 
 func appendImage(b []byte, image model.Image) []byte {
@@ -186,10 +221,10 @@ func appendImage(b []byte, image model.Image) []byte {
 	return append(b, `"}}`...)
 }
 
-func appendResult(b []byte, m *model.Message) []byte {
+func (e encoder) appendResult(b []byte, m *model.Message) []byte {
 	b = plainjson.AppendString(append(b, `{"type":"tool_result","tool_use_id":`...), remote.FitID(m.CallID))
-	if strings.TrimSpace(m.Text) != "" || len(m.Images) > 0 {
-		b = append(appendContent(append(b, `,"content":[`...), m), ']')
+	if strings.TrimSpace(m.Text) != "" || len(m.Images)+len(m.Documents) > 0 {
+		b = append(e.appendContent(append(b, `,"content":[`...), m), ']')
 	}
 	if m.Failed {
 		b = append(b, `,"is_error":true`...)
@@ -216,10 +251,10 @@ func (e encoder) appendAnswer(b []byte, m *model.Message) []byte {
 		first = false
 		switch {
 		case p.Call:
-			b = appendCall(b, calls[0])
+			b = appendCall(b, calls[0], p.Own)
 			calls = calls[1:]
 		case p.Text > 0:
-			b = appendText(b, said)
+			b = appendOwnText(b, said, p.Own)
 		default:
 			b = append(b, p.Raw...)
 		}
@@ -242,14 +277,16 @@ func plainParts(m *model.Message) []remote.Part {
 	return parts
 }
 
-func appendCall(b []byte, c model.Call) []byte {
+func appendCall(b []byte, c model.Call, own remote.Members) []byte {
 	b = plainjson.AppendString(append(b, `{"type":"tool_use","id":`...), remote.FitID(c.ID))
 	b = plainjson.AppendString(append(b, `,"name":`...), remote.FitName(c.Name))
 	b = append(b, `,"input":`...)
 	if isObject(c.Arguments) {
-		return append(append(b, c.Arguments...), '}')
+		b = append(b, c.Arguments...)
+	} else {
+		b = append(b, "{}"...)
 	}
-	return append(b, "{}}"...)
+	return append(own.Append(b, ","), '}')
 }
 
 // isObject reports whether the arguments are valid in a request.
@@ -261,23 +298,26 @@ func isObject(arguments json.RawMessage) bool {
 // that is not an object, which would make the whole request invalid.
 const noParameters = `{"type":"object","properties":{}}`
 
-func encodeTools(t *model.Tools) []byte {
+func encodeTools(t *model.Tools, marker string) []byte {
 	b := []byte(`,"tools":`)
 	for i, tool := range t.List {
-		b = append(b, "[,"[min(i, 1)])
-		b = plainjson.AppendString(append(b, `{"name":`...), remote.FitName(tool.Name))
-		if tool.Description != "" {
-			b = plainjson.AppendString(append(b, `,"description":`...), tool.Description)
-		}
-		b = append(b, `,"input_schema":`...)
-		if isObject(tool.Parameters) {
-			b = append(b, tool.Parameters...)
-		} else {
-			b = append(b, noParameters...)
-		}
+		b = appendTool(append(b, "[,"[min(i, 1)]), tool)
 		if i < len(t.List)-1 {
 			b = append(b, '}')
 		}
 	}
 	return append(append(b, marker...), ']')
+}
+
+// appendTool appends a tool without its closing brace, which a marker may replace.
+func appendTool(b []byte, tool model.Tool) []byte {
+	b = plainjson.AppendString(append(b, `{"name":`...), remote.FitName(tool.Name))
+	if tool.Description != "" {
+		b = plainjson.AppendString(append(b, `,"description":`...), tool.Description)
+	}
+	b = append(b, `,"input_schema":`...)
+	if isObject(tool.Parameters) {
+		return append(b, tool.Parameters...)
+	}
+	return append(b, noParameters...)
 }

@@ -79,7 +79,7 @@ func TestTheCacheIsMarkedWhereTheRequestBeforeEnded(t *testing.T) {
 	for i, add := range [][]*model.Message{{user("1")}, {answer, result("1"), result("2")}, {{Role: model.Assistant, Text: "b"}, user("2"), user("3")}} {
 		req.Messages = append(req.Messages, add...)
 		_, text := bodyOf(t, streamed(req))
-		marks := strings.Split(text, marker)
+		marks := strings.Split(text, marker(query()))
 		// tools, system prompt, end of the request before, end of this one
 		if want := 3 + min(i, 1); len(marks)-1 != want {
 			t.Errorf("request %d has %d marks, want %d: %s", i+1, len(marks)-1, want, text)

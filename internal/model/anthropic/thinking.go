@@ -1,6 +1,8 @@
 package anthropic
 
 import (
+	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/abide-run/abide/internal/model"
@@ -64,8 +66,13 @@ func interrupted(q *remote.Query) bool {
 	if i < 0 || len(q.Messages[i].Calls) == 0 {
 		return false
 	}
-	thought := q.Messages[i].Reasoning
-	return q.Forget || thought == nil || !remote.CameFrom(thought.Opaque, q.Host, q.Model)
+	return !slices.ContainsFunc(kept(q, q.Messages[i]), isThought)
+}
+
+// isThought reports whether a part of an answer is a block of thinking.
+func isThought(p remote.Part) bool {
+	var b block
+	return p.Raw != nil && json.Unmarshal(p.Raw, &b) == nil && (b.Type == "thinking" || b.Type == "redacted_thinking")
 }
 
 // kept returns the parts of an answer if it came from the model that the request is
@@ -77,7 +84,12 @@ func kept(q *remote.Query, m *model.Message) []remote.Part {
 	return remote.Parts(m.Reasoning.Opaque, q.Host, q.Model, m)
 }
 
-func (t thinking) append(b []byte) []byte {
+// on reports whether the model thinks.
+func (t thinking) on() bool { return t.budget > 0 || t.adapt }
+
+// append appends the members about thinking, and the schema of the answer unless it is
+// nil: one member has the effort and the schema.
+func (t thinking) append(b []byte, schema json.RawMessage) []byte {
 	b = strconv.AppendInt(append(b, `,"max_tokens":`...), int64(t.limit), 10)
 	switch {
 	case t.budget > 0:
@@ -86,9 +98,18 @@ func (t thinking) append(b []byte) []byte {
 	case t.adapt: // the summary lets people see that the model is thinking
 		b = append(b, `,"thinking":{"type":"adaptive","display":"summarized"}`...)
 	}
-	if t.effort != "" {
-		b = plainjson.AppendString(append(b, `,"output_config":{"effort":`...), t.effort)
-		b = append(b, '}')
+	if t.effort == "" && schema == nil {
+		return b
 	}
-	return b
+	b = append(b, `,"output_config":{`...)
+	if t.effort != "" {
+		b = plainjson.AppendString(append(b, `"effort":`...), t.effort)
+	}
+	if t.effort != "" && schema != nil {
+		b = append(b, ',')
+	}
+	if schema != nil {
+		b = append(append(append(b, `"format":{"type":"json_schema","schema":`...), schema...), '}')
+	}
+	return append(b, '}')
 }

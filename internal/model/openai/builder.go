@@ -135,7 +135,9 @@ func (b *builder) start(c *chunk) error {
 	b.Model = cmp.Or(b.Model, c.Model)
 	b.ID = cmp.Or(b.ID, c.ID)
 	if c.Usage != nil {
-		b.Usage = c.Usage.model()
+		if u := c.Usage.model(); u != (model.Usage{}) { // some servers end with a usage that says nothing, after one that does
+			b.Usage = u
+		}
 	}
 	return nil
 }

@@ -2,8 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/abide-run/abide/internal/model"
@@ -36,7 +34,7 @@ type part struct {
 	ReasoningText    string     `json:"reasoning_text"`
 	Calls            []callPart `json:"tool_calls"`
 
-	Extra map[string]json.RawMessage `json:"-"` // members that only the provider understands
+	Extra remote.Members `json:"-"` // members that only the provider understands
 }
 
 // UnmarshalJSON decodes a message or a piece of one, with all of its members.
@@ -52,26 +50,12 @@ var (
 	callMembers    = []string{"index", "id", "type", "function"}
 )
 
-// nothing are the values of members that need not be sent back.
-var nothing = []string{"null", `""`, "[]", "{}"}
-
-// decodeWithRest decodes an object, and returns the members that are not known. They are
-// not the known ones in other letters, which encoding/json reads as well.
-func decodeWithRest(data []byte, into any, known []string) (map[string]json.RawMessage, error) {
+// decodeWithRest decodes an object, and returns the members that are not known.
+func decodeWithRest(data []byte, into any, known []string) (remote.Members, error) {
 	if err := json.Unmarshal(data, into); err != nil {
 		return nil, err
 	}
-	var rest map[string]json.RawMessage
-	if err := json.Unmarshal(data, &rest); err != nil {
-		return nil, err
-	}
-	maps.DeleteFunc(rest, func(name string, value json.RawMessage) bool {
-		return slices.Contains(nothing, string(value)) || slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) })
-	})
-	if len(rest) == 0 {
-		return nil, nil
-	}
-	return rest, nil
+	return remote.OwnMembers(data, known)
 }
 
 func (p *part) thinking() string {
@@ -92,7 +76,7 @@ type callPart struct {
 		Arguments arguments `json:"arguments"`
 	} `json:"function"`
 
-	Extra map[string]json.RawMessage `json:"-"` // members that only the provider understands
+	Extra remote.Members `json:"-"` // members that only the provider understands
 }
 
 // UnmarshalJSON decodes a call or a piece of one, with all of its members.
@@ -135,25 +119,25 @@ func (a *arguments) UnmarshalJSON(data []byte) error {
 }
 
 type usage struct {
-	Prompt        int64 `json:"prompt_tokens"`
-	Completion    int64 `json:"completion_tokens"`
+	Prompt        remote.Tokens `json:"prompt_tokens"`
+	Completion    remote.Tokens `json:"completion_tokens"`
 	PromptDetails struct {
-		Cached  int64 `json:"cached_tokens"`
-		Written int64 `json:"cache_write_tokens"`
+		Cached  remote.Tokens `json:"cached_tokens"`
+		Written remote.Tokens `json:"cache_write_tokens"`
 	} `json:"prompt_tokens_details"`
 	CompletionDetails struct {
-		Reasoning int64 `json:"reasoning_tokens"`
+		Reasoning remote.Tokens `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
 }
 
 func (u *usage) model() model.Usage {
 	cached := u.PromptDetails
 	return model.Usage{
-		Input:      max(0, u.Prompt-cached.Cached-cached.Written),
-		Output:     u.Completion,
-		CacheRead:  cached.Cached,
-		CacheWrite: cached.Written,
-		Reasoning:  u.CompletionDetails.Reasoning,
+		Input:      int64(max(0, u.Prompt-cached.Cached-cached.Written)),
+		Output:     int64(u.Completion),
+		CacheRead:  int64(cached.Cached),
+		CacheWrite: int64(cached.Written),
+		Reasoning:  int64(u.CompletionDetails.Reasoning),
 	}
 }
 

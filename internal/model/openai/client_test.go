@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -290,11 +291,47 @@ func TestAzureHasItsOwnRoutes(t *testing.T) {
 			if len(got) != 1 || got[0] != test.want {
 				t.Errorf("the request went to %q, want %q", got, test.want)
 			}
-			if name, err := c.FirstModel(t.Context()); err == nil {
+			if name, _, err := c.DefaultModel(t.Context()); err == nil {
 				t.Errorf("a resource of Azure said that its first model is %q", name)
 			}
 		})
 	}
 	_, err := openai.New(openai.Config{Azure: new(remote.Azure)}).Ask(t.Context(), remotetest.Hello, nil)
-	remotetest.WantError(t, err, model.KindRequest) // there is no resource of everybody
+	remotetest.WantError(t, err, model.KindNotFound) // there is no resource of everybody
+}
+
+// TestAdviceNamesWhereASettingComesFrom checks that people who set variables are told which one, its
+// value, and what a right one looks like, and that others are not told of variables they do not use.
+func TestAdviceNamesWhereASettingComesFrom(t *testing.T) {
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer refuses.Close()
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	transport := new(http.Transport)
+	defer transport.CloseIdleConnections()
+	const settings = "in the provider's settings (api_key_env or api_key_command in the configuration)"
+	for name, test := range map[string]struct {
+		base, key       string // of the client
+		envBase, envKey string
+		kind            model.Kind
+		want            string
+	}{
+		"no key":                {refuses.URL, "", refuses.URL, "", model.KindAuth, "set the API key in OPENAI_API_KEY"},
+		"no key of a provider":  {refuses.URL, "", "", "", model.KindAuth, "set the API key " + settings},
+		"a key":                 {refuses.URL, "k", refuses.URL, "k", model.KindAuth, "set a valid API key in OPENAI_API_KEY"},
+		"a key of a provider":   {refuses.URL, "k", "", "other", model.KindAuth, "set a valid API key " + settings},
+		"no server":             {gone.URL, "k", gone.URL, "k", model.KindNetwork, "and the base URL: OPENAI_BASE_URL is \"" + gone.URL + "\", and one that works looks like https://api.openai.com/v1"},
+		"no server of provider": {gone.URL, "k", "", "", model.KindNetwork, "and the base URL: the base URL is \"" + gone.URL + "\", and one"},
+		"no URL":                {"127.0.0.1:1", "k", "127.0.0.1:1", "k", model.KindNotFound, "OPENAI_BASE_URL is \"127.0.0.1:1\", and one that works looks like"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("OPENAI_BASE_URL", test.envBase)
+			t.Setenv("OPENAI_API_KEY", test.envKey)
+			_, err := openai.New(openai.Config{BaseURL: test.base, APIKey: test.key, Transport: transport}).Ask(t.Context(), remotetest.Hello, nil)
+			remotetest.WantError(t, err, test.kind)
+			if !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v, want %q", err, test.want)
+			}
+		})
+	}
 }

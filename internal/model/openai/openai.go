@@ -15,6 +15,7 @@ import (
 	"net/url"
 
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/profile"
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
@@ -41,13 +42,15 @@ var Kind = remote.Kind{
 }
 
 var wire = remote.Wire{
-	Name:    "Chat Completions",
-	BaseURL: "https://api.openai.com/v1",
-	BaseEnv: "OPENAI_BASE_URL",
-	Path:    "chat/completions",
-	Azure:   azurePath,
-	Body:    fragments,
-	Decoder: func(q *remote.Query, on func(model.Delta)) remote.Decoder { return newBuilder(q, on) },
+	Name:      "Chat Completions",
+	BaseURL:   "https://api.openai.com/v1",
+	BaseEnv:   "OPENAI_BASE_URL",
+	KeyEnv:    "OPENAI_API_KEY",
+	Path:      "chat/completions",
+	Azure:     azurePath,
+	Documents: func(p *profile.Profile) bool { return p.ChatDocuments != profile.DocumentNone },
+	Body:      fragments,
+	Decoder:   func(q *remote.Query, on func(model.Delta)) remote.Decoder { return newBuilder(q, on) },
 }
 
 // azurePath returns the path at an Azure resource. The versioned route contains the name

@@ -34,8 +34,11 @@ func fragments(q *remote.Query) [][]byte {
 	req := q.Request
 	parts := make([][]byte, 0, 128)
 	parts = append(parts, plainjson.AppendString([]byte(`{"model":`), req.Model))
-	if req.Tools != nil && len(req.Tools.List) > 0 {
+	if q.HasTools() {
 		parts = append(parts, req.Tools.Wire("openai-chat", encodeTools))
+	}
+	if asksByTool(q) {
+		parts = appendAnswerTool(parts, q)
 	}
 	parts = append(parts, beginning(q.As().SystemRole, req.System))
 	first := len(parts)
@@ -82,7 +85,7 @@ func appendTail(parts [][]byte, q *remote.Query) [][]byte {
 	}
 	n := len(parts) - 1
 	parts[n] = parts[n][:len(parts[n])-len(`"}`)] // `]}` has the same length
-	if last.Role == model.User && len(last.Images) > 0 {
+	if last.Role == model.User && len(last.Images)+len(last.Documents) > 0 {
 		part := plainjson.AppendString([]byte(`,{"type":"text","text":`), tail)
 		return append(parts, append(part, "}]}]"...))
 	}
@@ -111,7 +114,7 @@ func options(q *remote.Query) []byte {
 		}
 		b = strconv.AppendInt(append(b, `,"`+limit+`":`...), int64(q.MaxOutput), 10)
 	}
-	return append(appendCache(b, q), '}')
+	return append(appendCache(appendForm(q.AppendSampling(b), q), q), '}')
 }
 
 func appendEffort(b []byte, form profile.Effort, effort string) []byte {
@@ -131,7 +134,7 @@ func appendCache(b []byte, q *remote.Query) []byte {
 	case as.Cache == profile.CacheKey && q.Session != "":
 		return plainjson.AppendString(append(b, `,"prompt_cache_key":`...), remote.FitID(q.Session))
 	case as.Cache == profile.CacheMark && strings.Contains(strings.ToLower(q.Model), "claude"):
-		return append(b, `,"cache_control":{"type":"ephemeral"}`...)
+		return append(append(b, `,"cache_control":`...), q.CacheControl()...)
 	}
 	return b
 }
@@ -179,34 +182,64 @@ func (e encoder) message(before, m *model.Message) []byte {
 		}
 		b = e.appendState(b, m, s)
 	}
-	return append(appendContent(append(b, `,"content":`...), m), '}')
+	return append(e.appendContent(append(b, `,"content":`...), m), '}')
 }
 
-func appendContent(b []byte, m *model.Message) []byte {
+func (e encoder) appendContent(b []byte, m *model.Message) []byte {
 	switch {
 	case m.Text == "" && len(m.Calls) > 0:
 		return append(b, "null"...)
-	case m.Role == model.User && len(m.Images) > 0:
-		return appendPictures(b, m)
+	case m.Role == model.User && len(m.Images)+len(m.Documents) > 0:
+		return e.appendParts(b, m)
 	}
 	return plainjson.AppendString(b, m.Text)
 }
 
-func appendPictures(b []byte, m *model.Message) []byte {
-	b = append(b, '[')
+// appendParts appends the text, the images and the documents of a message as a list, to
+// which the tail can be added.
+func (e encoder) appendParts(b []byte, m *model.Message) []byte {
+	const open = '['
+	b = append(b, open)
 	if m.Text != "" {
-		b = plainjson.AppendString(append(b, `{"type":"text","text":`...), m.Text)
-		b = append(b, "},"...)
+		b = appendText(b, m.Text)
 	}
-	for i, image := range m.Images {
-		if i > 0 {
+	comma := func() {
+		if b[len(b)-1] != open {
 			b = append(b, ',')
 		}
+	}
+	for _, image := range m.Images {
+		comma()
 		b = append(b, `{"type":"image_url","image_url":{"url":"data:`...)
 		b = append(plainjson.AppendEscaped(b, image.MediaType), ";base64,"...)
 		b = append(base64.StdEncoding.AppendEncode(b, image.Data), `"}}`...)
 	}
+	for _, d := range m.Documents {
+		comma()
+		b = e.appendDocument(b, d)
+	}
 	return append(b, ']')
+}
+
+func appendText(b []byte, text string) []byte {
+	return append(plainjson.AppendString(append(b, `{"type":"text","text":`...), text), '}')
+}
+
+// appendDocument appends a document in the part that the provider has for it, or words
+// about it if there is none.
+func (e encoder) appendDocument(b []byte, d model.Document) []byte {
+	if !e.q.FitDocument(d) {
+		return appendText(b, remote.Unread(d))
+	}
+	const data = "data:" + model.PDF + ";base64,"
+	if e.q.As().ChatDocuments == profile.DocumentURL {
+		b = plainjson.AppendString(append(b, `{"type":"document_url","document_name":`...), remote.FileName(d))
+		b = append(b, `,"document_url":"`+data...)
+		return append(base64.StdEncoding.AppendEncode(b, d.Data), `"}`...)
+	}
+	b = plainjson.AppendString(append(b, `{"type":"file","file":{"filename":`...), remote.FileName(d))
+	b = append(b, `,"file_data":"`+data...)
+	return append(base64.StdEncoding.AppendEncode(b, d.Data), `"}}`...)
 }
 
 func (e encoder) appendCalls(b []byte, calls []model.Call, s *remote.State) []byte {
@@ -231,16 +264,19 @@ const noParameters = `{"type":"object","properties":{}}`
 func encodeTools(t *model.Tools) []byte {
 	b := []byte(`,"tools":`)
 	for i, tool := range t.List {
-		b = append(b, "[,"[min(i, 1)])
-		b = plainjson.AppendString(append(b, `{"type":"function","function":{"name":`...), tool.Name)
-		b = plainjson.AppendString(append(b, `,"description":`...), tool.Description)
-		b = append(b, `,"parameters":`...)
-		if json.Valid(tool.Parameters) {
-			b = append(b, tool.Parameters...)
-		} else {
-			b = append(b, noParameters...)
-		}
-		b = append(b, "}}"...)
+		b = appendTool(append(b, "[,"[min(i, 1)]), tool)
 	}
 	return append(b, ']')
+}
+
+func appendTool(b []byte, tool model.Tool) []byte {
+	b = plainjson.AppendString(append(b, `{"type":"function","function":{"name":`...), tool.Name)
+	b = plainjson.AppendString(append(b, `,"description":`...), tool.Description)
+	b = append(b, `,"parameters":`...)
+	if json.Valid(tool.Parameters) {
+		b = append(b, tool.Parameters...)
+	} else {
+		b = append(b, noParameters...)
+	}
+	return append(b, "}}"...)
 }

@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"slices"
+
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/plainjson"
 	"github.com/abide-run/abide/internal/model/profile"
@@ -15,7 +17,8 @@ func (b *builder) keepState(r *model.Reply) {
 	s.Thoughts = as.Thoughts != "" && r.Reasoning != nil
 	if as.Echo == profile.EchoAll {
 		s.Message = b.own.Members()
-		for i, c := range b.calls {
+		answered := func(c *call) bool { return b.IsAnswer(c.Call) }
+		for i, c := range slices.DeleteFunc(slices.Clone(b.calls), answered) {
 			if own := c.own.Members(); own != nil {
 				if s.Calls == nil {
 					s.Calls = make(map[int]remote.Members)
@@ -53,7 +56,7 @@ func (e encoder) appendState(b []byte, m *model.Message, s *remote.State) []byte
 		b = append(b, `,"`+as.Thoughts+`":""`...)
 	}
 	if s != nil {
-		b = s.Message.Append(b)
+		b = s.Message.Append(b, ",")
 	}
 	return b
 }
@@ -65,5 +68,5 @@ func (e encoder) appendOwn(b []byte, i int, s *remote.State) []byte {
 	if as := e.q.As(); i == 0 && len(own) == 0 && as.Unsigned != "" {
 		return append(append(b, ','), as.Unsigned...)
 	}
-	return own.Append(b)
+	return own.Append(b, ",")
 }

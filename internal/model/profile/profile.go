@@ -39,6 +39,22 @@ type Profile struct {
 	// reasoning is not. NeedsThoughts is true if every message with calls has to have it.
 	Thoughts      string
 	NeedsThoughts bool
+	// Answer is how the form of an answer is asked for in Chat Completions, and
+	// AnswerBesideTools is how if there are tools: many servers that are held to a form
+	// can call none.
+	Answer, AnswerBesideTools Answer
+	// Enforces is true if the provider's Messages API enforces a schema.
+	Enforces bool
+
+	// ChatDocuments is the part of Chat Completions in which documents are sent.
+	// NoDocuments is true if the provider reads none on the other wires either.
+	ChatDocuments Documents
+	NoDocuments   bool
+	// AnyModelReads is true if models that see no images read documents all the same.
+	AnyModelReads bool
+
+	Windows Windows // where the provider says how large the windows of its models are
+
 	// Unsigned is what the first call of a message has if the provider has not signed
 	// it, because another model made it; empty if calls need no signature.
 	Unsigned string
@@ -83,66 +99,110 @@ const (
 	EchoNone             // none: unknown members are refused
 )
 
+// Answer is how a request asks for an answer of a certain form.
+type Answer int
+
+// The values of Answer.
+const (
+	AnswerByFormat Answer = iota // a response_format with the schema
+	AnswerByCall                 // a tool whose parameters are the answer, and some tool must be called
+	AnswerByTool                 // such a tool, which the model is free to call
+)
+
+// Documents is the part of a message in which documents are sent.
+type Documents int
+
+// The values of Documents.
+const (
+	DocumentNone Documents = iota // documents are not read
+	DocumentFile                  // {"type":"file","file":{"filename":...,"file_data":...}}
+	DocumentURL                   // {"type":"document_url","document_url":...}
+)
+
+// Windows is where a provider says how large the window of a model is.
+type Windows int
+
+// The values of Windows.
+const (
+	WindowsListed   Windows = iota // in the list of models, if it does
+	WindowsUntold                  // nowhere
+	WindowsOllama                  // /api/ps for a model that is loaded, and /api/show
+	WindowsLMStudio                // /api/v0/models
+	WindowsGemini                  // the model itself, in the API of Gemini
+	WindowsGitHub                  // /catalog/models, which is the list of models as well
+)
+
 // Other is the profile of a server that no row of the table fits.
-var Other = &Profile{Name: "other", Limit: "max_completion_tokens", SystemRole: "system", ResultThenUser: true}
+var Other = &Profile{Name: "other", Limit: "max_completion_tokens", SystemRole: "system", ResultThenUser: true, AnswerBesideTools: AnswerByTool}
 
 // table is all profiles that have a name. The pages of each row say what is in it.
 var table = []*Profile{
 	{
 		Name: "openai", Hosts: []string{"api.openai.com"},
-		Pages: []string{"https://platform.openai.com/docs/api-reference/chat/create", "https://platform.openai.com/docs/guides/prompt-caching"},
+		Pages: []string{"https://platform.openai.com/docs/api-reference/chat/create", "https://platform.openai.com/docs/guides/prompt-caching", "https://developers.openai.com/api/docs/guides/file-inputs"},
 		Limit: "max_completion_tokens", SystemRole: "system", ResultThenUser: true, IDs: ShortID, Cache: CacheKey, Echo: EchoNone,
+		ChatDocuments: DocumentFile, Windows: WindowsUntold,
 	},
 	{
 		Name: "azure", Hosts: []string{".azure.com"},
 		Pages: []string{"https://learn.microsoft.com/azure/ai-foundry/openai/reference"},
 		Limit: "max_completion_tokens", SystemRole: "system", ResultThenUser: true, IDs: ShortID, Echo: EchoNone,
+		Windows: WindowsUntold,
 	},
 	{
 		Name: "anthropic", Hosts: []string{"api.anthropic.com"},
-		Pages: []string{"https://platform.claude.com/docs/en/api/openai-sdk", "https://platform.claude.com/docs/en/build-with-claude/prompt-caching"},
+		Pages: []string{"https://platform.claude.com/docs/en/api/openai-sdk", "https://platform.claude.com/docs/en/build-with-claude/prompt-caching", "https://platform.claude.com/docs/en/build-with-claude/structured-outputs", "https://platform.claude.com/docs/en/build-with-claude/pdf-support"},
 		Limit: "max_completion_tokens", SystemRole: "system", ResultThenUser: true, Effort: EffortNone, Echo: EchoNone,
+		Answer: AnswerByCall, AnswerBesideTools: AnswerByCall, Enforces: true,
 	},
 	{
 		Name: "gemini", Hosts: []string{"generativelanguage.googleapis.com", ".aiplatform.googleapis.com"},
 		Pages: []string{"https://ai.google.dev/gemini-api/docs/openai", "https://ai.google.dev/gemini-api/docs/thought-signatures"},
 		Limit: "max_completion_tokens", SystemRole: "system", ResultThenUser: true,
+		AnswerBesideTools: AnswerByCall, NoDocuments: true, Windows: WindowsGemini,
 		Unsigned: `"extra_content":{"google":{"thought_signature":"skip_thought_signature_validator"}}`,
 	},
 	{
 		Name: "deepseek", Hosts: []string{"api.deepseek.com"},
-		Pages: []string{"https://api-docs.deepseek.com/api/create-chat-completion", "https://api-docs.deepseek.com/guides/thinking_mode"},
+		Pages: []string{"https://api-docs.deepseek.com/api/create-chat-completion", "https://api-docs.deepseek.com/guides/thinking_mode", "https://api-docs.deepseek.com/guides/json_mode"},
 		Limit: "max_tokens", SystemRole: "system", ResultThenUser: true, Thoughts: "reasoning_content", NeedsThoughts: true,
+		Answer: AnswerByTool, AnswerBesideTools: AnswerByTool, NoDocuments: true, Windows: WindowsUntold,
 	},
 	{
 		Name: "mistral", Hosts: []string{"api.mistral.ai", "codestral.mistral.ai"},
 		Pages: []string{"https://docs.mistral.ai/api/endpoint/chat", "https://docs.mistral.ai/capabilities/function_calling"},
 		Limit: "max_tokens", SystemRole: "system", NoUsageOption: true, IDs: NineID, Echo: EchoNone,
+		AnswerBesideTools: AnswerByCall, ChatDocuments: DocumentURL, AnyModelReads: true,
 	},
 	{
 		Name: "openrouter", Hosts: []string{"openrouter.ai"},
-		Pages: []string{"https://openrouter.ai/docs/use-cases/reasoning-tokens", "https://openrouter.ai/docs/features/prompt-caching"},
+		Pages: []string{"https://openrouter.ai/docs/use-cases/reasoning-tokens", "https://openrouter.ai/docs/features/prompt-caching", "https://openrouter.ai/docs/features/multimodal/pdfs", "https://openrouter.ai/docs/models"},
 		Limit: "max_tokens", SystemRole: "system", ResultThenUser: true, Effort: EffortNested, Cache: CacheMark,
+		ChatDocuments: DocumentFile, AnyModelReads: true,
 	},
 	{
 		Name: "ollama", Hosts: []string{":11434", "ollama.com"},
-		Pages: []string{"https://docs.ollama.com/api/openai-compatibility"},
+		Pages: []string{"https://docs.ollama.com/api/openai-compatibility", "https://docs.ollama.com/api-reference/show-model-details", "https://docs.ollama.com/context-length"},
 		Limit: "max_tokens", SystemRole: "system", ResultThenUser: true,
+		AnswerBesideTools: AnswerByTool, NoDocuments: true, Windows: WindowsOllama,
 	},
 	{
 		Name:  "vllm",
 		Pages: []string{"https://docs.vllm.ai/en/latest/serving/openai_compatible_server", "https://docs.vllm.ai/en/latest/features/reasoning_outputs"},
 		Limit: "max_tokens", SystemRole: "system", ResultThenUser: true,
+		AnswerBesideTools: AnswerByTool, NoDocuments: true,
 	},
 	{
 		Name: "lmstudio", Hosts: []string{":1234"},
-		Pages: []string{"https://lmstudio.ai/docs/developer/openai-compat/chat-completions"},
+		Pages: []string{"https://lmstudio.ai/docs/developer/openai-compat/chat-completions", "https://lmstudio.ai/docs/api/rest-api"},
 		Limit: "max_tokens", SystemRole: "system", ResultThenUser: true,
+		AnswerBesideTools: AnswerByTool, NoDocuments: true, Windows: WindowsLMStudio,
 	},
 	{
 		Name: "github", Hosts: []string{"models.github.ai", "models.inference.ai.azure.com"},
-		Pages: []string{"https://docs.github.com/en/rest/models/inference"},
+		Pages: []string{"https://docs.github.com/en/rest/models/inference", "https://docs.github.com/en/rest/models/catalog"},
 		Limit: "max_tokens", ReasonerLimit: "max_completion_tokens", SystemRole: "system", ResultThenUser: true, IDs: ShortID, Echo: EchoNone,
+		NoDocuments: true, Windows: WindowsGitHub,
 	},
 }
 

@@ -55,7 +55,18 @@ type Settings struct {
 	ReasoningEffort string            `json:"reasoningEffort,omitempty"` // default of sessions that set none
 	Profile         string            `json:"profile,omitempty"`         // name of a profile; that of the host if empty
 	ExtraBody       string            `json:"extraBody,omitempty"`       // JSON object of further members of every request
+	CacheTTL        string            `json:"cacheTtl,omitempty"`        // how long the provider keeps its cache: "5m" or "1h"; its default if empty
 	Models          map[string]Limits `json:"models,omitempty"`          // limits by model name at the provider
+
+	KeyCommand *KeyCommand `json:"keyCommand,omitempty"` // command that prints the API key; nil if there is none
+}
+
+// A KeyCommand is a command that prints the API key of a provider. It is run when the key is
+// needed. It is stored like a key and not with the configuration: whoever can write to a log
+// must not choose a program that is run.
+type KeyCommand struct {
+	Command string `json:"command"`           // command line for sh
+	Setting string `json:"setting,omitempty"` // setting that it comes from, for errors
 }
 
 // Limits are configured limits, capabilities and prices of a model. A zero field is
@@ -69,6 +80,9 @@ type Limits struct {
 	Output     *float64 `json:"outputPrice,omitempty"`
 	CacheRead  *float64 `json:"cacheReadPrice,omitempty"`
 	CacheWrite *float64 `json:"cacheWritePrice,omitempty"`
+	// Settings of requests; the default of the provider if they are nil.
+	Temperature *float64 `json:"temperature,omitempty"`
+	TopP        *float64 `json:"topP,omitempty"`
 }
 
 // A Model is a model of one of the listed providers of a session, in the protocol's
@@ -94,6 +108,28 @@ func (p *Provider) Err() error {
 		return nil
 	}
 	return p.err
+}
+
+// KeyCommand returns the command that prints the provider's key; nil if there is none.
+func (p *Provider) KeyCommand() *KeyCommand {
+	if p == nil || p.Abide == nil {
+		return nil
+	}
+	return p.Abide.KeyCommand
+}
+
+// setKeyCommand sets the command that prints the key. Settings are shared between providers,
+// so they are copied.
+func (p *Provider) setKeyCommand(k *KeyCommand) {
+	if p.KeyCommand() == k {
+		return
+	}
+	own := Settings{}
+	if p.Abide != nil {
+		own = *p.Abide
+	}
+	own.KeyCommand = k
+	p.Abide = &own
 }
 
 // Endpoint identifies where requests go: providers of the same type at the same

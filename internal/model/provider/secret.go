@@ -15,6 +15,8 @@ type Secret struct {
 	// bind secrets has stored it: it is for the provider that the session has.
 	For     *string           `json:"for,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
+	// KeyCommand prints the key. It starts a program, so it is sealed and bound like a key.
+	KeyCommand *KeyCommand `json:"keyCommand,omitempty"`
 
 	rest
 }
@@ -128,8 +130,9 @@ func (k *Keys) OfListed() *Keys {
 
 // takeSecret moves the secret out of a provider.
 func (p *Provider) takeSecret() *Secret {
-	s := &Secret{APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers}
+	s := &Secret{APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers, KeyCommand: p.KeyCommand()}
 	p.APIKey, p.BearerToken, p.Headers = "", "", nil
+	p.setKeyCommand(nil)
 	return s
 }
 
@@ -139,5 +142,6 @@ func (p *Provider) takeSecret() *Secret {
 func (p *Provider) addSecret(s *Secret) {
 	if s != nil && *s.For == p.Endpoint() {
 		p.APIKey, p.BearerToken, p.Headers = s.APIKey, s.BearerToken, s.Headers
+		p.setKeyCommand(s.KeyCommand)
 	}
 }

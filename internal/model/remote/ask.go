@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/abide-run/abide/internal/model"
 )
@@ -27,7 +28,7 @@ const (
 // Ask makes one request.
 func (c *Client) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
 	if c.invalid != nil {
-		return nil, &model.Error{Kind: model.KindRequest, Message: c.invalid.Error()}
+		return nil, c.unusable()
 	}
 	a := c.begin(ctx, req)
 	defer a.end()
@@ -56,6 +57,7 @@ type attempt struct {
 var (
 	errSilence = errors.New("nothing arrived for too long")
 	errTooLong = errors.New("the request took too long")
+	errEndless = errors.New("the reply has no end")
 )
 
 func (c *Client) begin(caller context.Context, req *model.Request) *attempt {
@@ -75,7 +77,10 @@ func (a *attempt) run(on func(model.Delta)) (*model.Reply, error) {
 		total := time.AfterFunc(d, func() { a.cancel(errTooLong) })
 		defer total.Stop()
 	}
-	q := &Query{Request: a.req, Host: a.endpoint.Host, Stream: on != nil, Profile: a.client.profile}
+	q := a.client.query(a.req, on != nil)
+	if err := cmp.Or(checkSchema(q.Schema), a.client.checkDocuments(q)); err != nil {
+		return nil, err
+	}
 	out, err := a.request(q)
 	if err != nil {
 		return nil, err
@@ -160,8 +165,11 @@ func (a *attempt) read(resp *http.Response, q *Query, on func(model.Delta)) (*mo
 	d := a.client.wire.Decoder(q, on)
 	body := &watched{r: resp.Body, idle: a.idle, limit: a.client.IdleTimeout}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if isPage(kind, nil) {
+	switch coding := resp.Header.Get("Content-Encoding"); {
+	case isPage(kind, nil):
 		return nil, errPage
+	case coding != "" && !strings.EqualFold(coding, "identity"): // what it expands to may have no end
+		return nil, BadReply("it is compressed (" + coding + "), which was not asked for")
 	}
 	stream := kind == "text/event-stream"
 	if !stream && !strings.HasSuffix(kind, "json") {
@@ -174,14 +182,27 @@ func (a *attempt) read(resp *http.Response, q *Query, on func(model.Delta)) (*mo
 	}
 	err := read(body, d)
 	reply := d.Reply()
-	reply.Model = cmp.Or(reply.Model, q.Model)
+	reply.Model = cmp.Or(shortName(reply.Model), q.Model)
 	reply.Usage = atLeastZero(reply.Usage)
-	reply.RequestID = cmp.Or(resp.Header.Get("X-Request-Id"), resp.Header.Get("Request-Id"), reply.RequestID)
+	reply.RequestID = shortName(cmp.Or(resp.Header.Get("X-Request-Id"), resp.Header.Get("Request-Id"), reply.RequestID))
 	if err != nil {
 		a.counted = reply
 		return nil, err
 	}
 	return reply, nil
+}
+
+// shortName returns a name that the provider gave, without what no name has: it is stored
+// and shown.
+func shortName(name string) string {
+	const longest = 256
+	name = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, name[:min(len(name), longest)])
+	return strings.ToValidUTF8(name, "")
 }
 
 // beginsObject reports whether a text begins with a JSON object. The fields of a stream of
@@ -262,12 +283,16 @@ type watched struct {
 	r     io.Reader
 	idle  *time.Timer
 	limit time.Duration
+	read  int64 // number of bytes so far
 }
 
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
 	if n > 0 {
 		w.idle.Reset(w.limit)
+	}
+	if w.read += int64(n); w.read > streamLimit {
+		return n, errEndless
 	}
 	return n, err
 }

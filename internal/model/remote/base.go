@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
+
+	"github.com/abide-run/abide/internal/model"
 )
 
 // baseAdvice returns what to check if the base URL is probably wrong: where it comes from,
@@ -21,6 +23,23 @@ func baseAdvice(c Config, w Wire) string {
 		right = "https://NAME.openai.azure.com"
 	}
 	return fmt.Sprintf("%s%q, and one that works looks like %s", what, safeBase(c.BaseURL), right)
+}
+
+// unusable returns the error of a client whose settings are invalid. No request is made, so it is
+// the configuration that is wrong, and not the request.
+func (c *Client) unusable() *model.Error {
+	return &model.Error{Kind: model.KindNotFound, Message: c.invalid.Error()}
+}
+
+// keyAdvice returns where the key of the provider is set: in the vendor's variable if the key of this
+// client is the value of that variable, else in the provider's settings. A client without a key has the
+// vendor's variable if its base URL is the vendor's, or comes from the environment as well.
+func keyAdvice(c Config, w Wire) string {
+	fromEnv := w.KeyEnv != "" && c.Azure == nil && os.Getenv(w.KeyEnv) == c.APIKey && c.BearerToken == ""
+	if fromEnv && (c.APIKey != "" || c.BaseURL == w.BaseURL || os.Getenv(w.BaseEnv) == c.BaseURL) {
+		return "in " + w.KeyEnv
+	}
+	return "in the provider's settings (api_key_env or api_key_command in the configuration)"
 }
 
 // safeBase returns a base URL without user, query and fragment, which may be secret.

@@ -3,6 +3,7 @@ package remote
 import (
 	"crypto/rand"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/abide-run/abide/internal/model"
@@ -33,6 +34,7 @@ type Call struct {
 	ID, Name string
 	Part     *Part
 
+	answer    bool // true if the arguments are the answer of the model
 	arguments strings.Builder
 }
 
@@ -150,6 +152,8 @@ func (d *Draft) BeginParagraph() { d.apart = true }
 // already, and the name becomes our name of the tool.
 func (d *Draft) BeginCall(id, name string) *Call {
 	c := &Call{ID: d.uniqueID(id), Name: d.toolName(name), Part: d.Add(Part{Call: true})}
+	c.answer = d.IsAnswer(c)
+	c.Part.hidden = c.answer
 	d.calls = append(d.calls, c)
 	return c
 }
@@ -172,6 +176,10 @@ func (d *Draft) AddArgumentsBytes(c *Call, piece []byte) {
 
 func (d *Draft) sendArguments(c *Call, n int) {
 	all := c.arguments.String()
+	if c.answer = c.answer || d.IsAnswer(c); c.answer {
+		d.on(model.Delta{Text: all[len(all)-n:]})
+		return
+	}
 	d.on(model.Delta{Arguments: all[len(all)-n:], CallID: c.ID, CallName: c.Name})
 }
 
@@ -222,11 +230,34 @@ func (d *Draft) Reply() *model.Reply {
 		if d.dropped {
 			break
 		}
+		if d.IsAnswer(c) {
+			continue
+		}
 		cut := d.Finish == model.FinishLength && i == len(d.calls)-1
 		r.Calls = append(r.Calls, model.Call{ID: c.ID, Name: c.Name, Arguments: c.whole(cut)})
 	}
+	d.answer(r)
 	if d.reasoning.Len() > 0 {
 		r.Reasoning = &model.Reasoning{Text: d.reasoning.String()}
 	}
 	return r
+}
+
+// IsAnswer reports whether a call is the model's answer in the form of a tool.
+func (d *Draft) IsAnswer(c *Call) bool {
+	return d.query.answerTool != "" && c.Name == d.query.answerTool
+}
+
+// answer makes the answer that the model gave by a tool the text of the reply. Beside
+// calls it came too early: the model answers again when it has their results.
+func (d *Draft) answer(r *model.Reply) {
+	i := slices.IndexFunc(d.calls, d.IsAnswer)
+	if i < 0 || d.dropped || len(r.Calls) > 0 {
+		return
+	}
+	c := d.calls[i]
+	r.Text = string(c.whole(d.Finish == model.FinishLength && i == len(d.calls)-1))
+	if r.Finish == model.FinishCalls {
+		r.Finish = model.FinishStop
+	}
 }

@@ -90,6 +90,8 @@ func (a *attempt) broken(err error) *model.Error {
 			host, a.quote(string(bad)), a.client.wire.Name)}
 	case errors.As(err, &said):
 		return a.streamFailure(said)
+	case errors.Is(err, errEndless):
+		return &model.Error{Kind: model.KindStream, Err: err, Message: fmt.Sprintf("the reply of %s was given up because it did not end within 128 MiB; try again, or use another model", host)}
 	case errors.Is(err, errLineTooLong):
 		return &model.Error{Kind: model.KindStream, Err: err, Message: fmt.Sprintf("the reply of %s was given up because a line of it is longer than 32 MiB; try again, or use another model", host)}
 	}
@@ -101,22 +103,23 @@ func (a *attempt) broken(err error) *model.Error {
 func (a *attempt) explainUnreachable(err error) string {
 	proxy, none := http.ProxyFromEnvironment(&http.Request{URL: a.endpoint})
 	if none != nil || proxy == nil {
-		return unreachable(err)
+		return unreachable(err, a.client.baseAdvice())
 	}
 	return fmt.Sprintf("the proxy %s did not let us through (%s); check HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and the base URL", proxy.Host, oneLine(err.Error()))
 }
 
-// unreachable returns the reason and the way out if there was no reply at all.
-func unreachable(err error) string {
+// unreachable returns the reason and the way out if there was no reply at all. The advice is about
+// the base URL.
+func unreachable(err error, advice string) string {
 	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return fmt.Sprintf("there is no host %q; check the base URL and the network", dns.Name)
+		return fmt.Sprintf("there is no host %q; check the network and the base URL: %s", dns.Name, advice)
 	case errors.As(err, &dns):
 		return fmt.Sprintf("its name could not be looked up (%s); check the network", dns.Err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "the connection was refused; check that the server is running there, and the base URL"
+		return "the connection was refused; check that the server is running there, and the base URL: " + advice
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "it closed the connection without an answer; try again"
 	case errors.As(err, &certificate):
@@ -176,9 +179,9 @@ func (a *attempt) statusError(status int, f *Failure) *model.Error {
 	case f.noQuota(), status == http.StatusPaymentRequired:
 		return fail(model.KindAuth, "there is no quota left at %s (%s); check plan and billing of this key", host, said)
 	case status == http.StatusUnauthorized && a.token == "":
-		return fail(model.KindAuth, "%s wants a key and none is set (%s); set the API key of this provider", host, said)
+		return fail(model.KindAuth, "%s wants a key and none is set (%s); set the API key %s", host, said, keyAdvice(a.client.Config, a.client.wire))
 	case status == http.StatusUnauthorized:
-		return fail(model.KindAuth, "%s does not accept the key (%s); set a valid API key for this provider", host, said)
+		return fail(model.KindAuth, "%s does not accept the key (%s); set a valid API key %s", host, said, keyAdvice(a.client.Config, a.client.wire))
 	case status == http.StatusForbidden:
 		return fail(model.KindAuth, "%s denies access to model %q with this key (%s); use another key or model", host, name, said)
 	case status == http.StatusNotFound:
@@ -207,8 +210,9 @@ func (a *attempt) streamFailure(f *Failure) *model.Error {
 		a.endpoint.Host, cmp.Or(a.quote(f.Message), "it gave no reason"))}
 }
 
-// longestWait is the longest time that a provider can ask us to wait.
-const longestWait = 24 * time.Hour
+// longestWait is the longest time that a provider can ask us to wait: more than any clock
+// will run, and still a duration.
+const longestWait = 100 * 365 * 24 * time.Hour
 
 // retryAfter returns the time that the provider asks us to wait, or zero.
 func retryAfter(h http.Header) time.Duration {

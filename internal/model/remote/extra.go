@@ -28,7 +28,7 @@ func (c *Client) withExtra(parts [][]byte, q *Query) ([][]byte, error) {
 		}
 	}
 	last := parts[len(parts)-1]
-	end := extra.Append(slices.Clone(last[:len(last)-1]))
+	end := extra.Append(slices.Clone(last[:len(last)-1]), ",")
 	return append(slices.Clone(parts[:len(parts)-1]), append(end, '}')), nil
 }
 

@@ -16,7 +16,7 @@ type Gather struct {
 }
 
 // Add adds the members of the next piece. After too much it adds nothing.
-func (g *Gather) Add(next map[string]json.RawMessage) {
+func (g *Gather) Add(next Members) {
 	for name, raw := range next {
 		if g.size += len(raw); g.size > stateLimit || string(raw) == "null" {
 			continue

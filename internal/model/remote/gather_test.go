@@ -31,7 +31,7 @@ func TestMembersGrowPieceByPiece(t *testing.T) {
 			}
 			g.Add(members)
 		}
-		if got := string(g.Members().Append(nil)); got != test.want {
+		if got := string(g.Members().Append(nil, ",")); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}

@@ -1,28 +1,41 @@
 package remote
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/profile"
 )
 
-// FirstModel asks the provider for its models and returns the first one, which is the
-// default if no model is configured.
-func (c *Client) FirstModel(ctx context.Context) (string, error) {
+// DefaultModel asks the provider for its models and returns the one that is used if no
+// model is configured, and why.
+func (c *Client) DefaultModel(ctx context.Context) (name, why string, err error) {
 	names, err := c.Models(ctx)
-	if err == nil && len(names) == 0 {
-		err = &model.Error{Kind: model.KindNotFound, Message: fmt.Sprintf("%s does not say which models it has: name one with --model.", c.base.Host)}
-	}
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return names[0], nil
+	if len(names) == 0 {
+		return "", "", &model.Error{Kind: model.KindNotFound, Message: fmt.Sprintf("%s does not say which models it has: name one with --model.", c.base.Host)}
+	}
+	if name, why = c.Prefer(names); name == "" {
+		return "", "", &model.Error{Kind: model.KindNotFound, Message: fmt.Sprintf("no model is named, and of those at %s %s; name one with --model.", c.base.Host, why)}
+	}
+	return name, why, nil
+}
+
+// Prefer returns which of the provider's models is used if none is named, and why. The
+// name is empty if there is no reason for any of them.
+func (c *Client) Prefer(names []string) (name, why string) {
+	return c.query(new(model.Request), false).As().Default(names)
 }
 
 // Models asks the provider for the names of its models. It returns none for an Azure
@@ -30,13 +43,13 @@ func (c *Client) FirstModel(ctx context.Context) (string, error) {
 func (c *Client) Models(ctx context.Context) ([]string, error) {
 	switch {
 	case c.invalid != nil:
-		return nil, &model.Error{Kind: model.KindRequest, Message: c.invalid.Error()}
+		return nil, c.unusable()
 	case c.Azure != nil:
 		return nil, nil
 	}
 	a := c.begin(ctx, new(model.Request))
 	defer a.end()
-	a.endpoint = c.base.JoinPath("models")
+	a.endpoint = c.listURL()
 	list, err := a.models()
 	if err != nil {
 		return nil, a.explain(err)
@@ -57,6 +70,14 @@ func (c *Client) Window(name string) int {
 	return window
 }
 
+// listURL returns the address of the list of models.
+func (c *Client) listURL() *url.URL {
+	if c.query(new(model.Request), false).As().Windows == profile.WindowsGitHub {
+		return c.base.ResolveReference(&url.URL{Path: "/catalog/models"})
+	}
+	return c.base.JoinPath("models")
+}
+
 // A listed is an entry of a provider's list of models. Providers use different fields
 // for the size of the window.
 type listed struct {
@@ -64,12 +85,28 @@ type listed struct {
 	ContextLength count  `json:"context_length"`
 	ContextWindow count  `json:"context_window"`
 	MaxModelLen   count  `json:"max_model_len"`
+	MaxContext    count  `json:"max_context_length"`
 	MaxInput      count  `json:"max_input_tokens"`
-	Capabilities  struct {
-		Limits struct {
-			Window count `json:"max_context_window_tokens"`
-		} `json:"limits"`
-	} `json:"capabilities"`
+	Capabilities  able   `json:"capabilities"`
+	Limits        struct {
+		MaxInput count `json:"max_input_tokens"`
+	} `json:"limits"`
+}
+
+// able is what a model is able to do, as some providers tell it.
+type able struct {
+	Limits struct {
+		Window count `json:"max_context_window_tokens"`
+	} `json:"limits"`
+}
+
+// UnmarshalJSON decodes an object. Other providers have a list of words there.
+func (a *able) UnmarshalJSON(b []byte) error {
+	type plain able
+	if b[0] != '{' {
+		return nil
+	}
+	return json.Unmarshal(b, (*plain)(a))
 }
 
 // A count is a number of tokens. Anything that is not a whole number becomes zero, so
@@ -85,7 +122,7 @@ func (c *count) UnmarshalJSON(b []byte) error {
 }
 
 func (m listed) window() int {
-	return int(max(0, cmp.Or(m.Capabilities.Limits.Window, m.ContextLength, m.ContextWindow, m.MaxModelLen, m.MaxInput)))
+	return int(max(0, cmp.Or(m.Capabilities.Limits.Window, m.ContextLength, m.ContextWindow, m.MaxModelLen, m.MaxContext, m.MaxInput, m.Limits.MaxInput)))
 }
 
 func (a *attempt) models() ([]listed, error) {
@@ -127,6 +164,9 @@ func readModels(body io.Reader) ([]listed, error) {
 	}
 	var list struct {
 		Data []listed `json:"data"`
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) { // without the object around it
+		data = slices.Concat([]byte(`{"data":`), data, []byte("}"))
 	}
 	if err := json.Unmarshal(data, &list); err != nil {
 		return nil, NotUnderstood(data, err)

@@ -29,9 +29,13 @@ type Part struct {
 	Gap   int    `json:"gap"`   // number of bytes before the text that we inserted
 	ID    string `json:"id"`    // the provider's id of the part
 	Phase string `json:"phase"` // the provider's phase of a text
+	// Own is the members of a text or a call that only the provider understands.
+	Own Members `json:"own"`
 
 	text  bool // true if the part is a text, even if it is still empty
 	apart bool // true if a blank line separates the text from the one before
+
+	hidden bool // true if the part is a call that the reply does not have
 }
 
 // Cut splits the text of a message after this part, and returns the part's own text
@@ -64,9 +68,12 @@ func (d *Draft) Add(p Part) *Part {
 	return &p
 }
 
-// empty reports whether a part has no content: it was announced and never arrived, or
-// its JSON is not an object.
+// empty reports whether a part has no content: it was announced and never arrived, its
+// JSON is not an object, or the reply does not have it.
 func (p *Part) empty() bool {
+	if p.hidden {
+		return true
+	}
 	switch p.kind() {
 	case partRaw:
 		return !bytes.HasPrefix(p.Raw, []byte("{")) // only objects are parts
@@ -81,7 +88,7 @@ func (p *Part) empty() bool {
 func (d *Draft) Outline() string {
 	kept := false
 	for _, p := range d.parts {
-		kept = kept || !d.dropped && !p.empty() && (p.kind() == partRaw || p.Phase != "")
+		kept = kept || !d.dropped && !p.empty() && (p.kind() == partRaw || p.Phase != "" || len(p.Own) > 0)
 	}
 	if !kept {
 		return ""
@@ -128,6 +135,9 @@ func (p *Part) append(b []byte) []byte {
 	if p.Phase != "" {
 		b = plainjson.AppendString(append(b, `,"phase":`...), p.Phase)
 	}
+	if len(p.Own) > 0 {
+		b = append(p.Own.Append(append(b, `,"own":{`...), ""), '}')
+	}
 	return append(b, '}')
 }
 
@@ -136,14 +146,14 @@ func (p *Part) append(b []byte) []byte {
 // providers cannot use the parts, or if the message was changed since.
 func Parts(kept, host, name string, m *model.Message) []Part {
 	var o outline
-	if !CameFrom(kept, host, name) || json.Unmarshal([]byte(kept), &o) != nil || !o.fits(m) {
+	if !cameFrom(kept, host, name) || json.Unmarshal([]byte(kept), &o) != nil || !o.fits(m) {
 		return nil
 	}
 	return o.Parts
 }
 
-// CameFrom reports whether a stored outline is that of a reply of this host and model.
-func CameFrom(kept, host, name string) bool {
+// cameFrom reports whether a stored outline is that of a reply of this host and model.
+func cameFrom(kept, host, name string) bool {
 	return strings.HasPrefix(kept, string(append(origin(host, name), `,"parts":`...)))
 }
 

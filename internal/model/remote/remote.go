@@ -3,7 +3,8 @@
 //
 //   - One Ask is one HTTP request. Nothing is retried.
 //   - There is no limit on the duration of a reply by default, only on the time without
-//     any data. Lines and whole replies of up to 32 MiB are read.
+//     any data. Lines and whole replies of up to 32 MiB are read, and streams of up to
+//     128 MiB.
 //   - Requests are only sent to the configured host. A redirect to another one is an
 //     error that names it.
 //   - Errors name the host and never contain a key.
@@ -48,6 +49,8 @@ type Config struct {
 
 	Profile string // name of the provider's profile; that of the host if empty
 
+	CacheTTL string // how long the provider keeps what it caches, "5m" or "1h"; its default if empty
+
 	Transport http.RoundTripper // transport of requests; one that all clients share if nil
 }
 
@@ -61,6 +64,9 @@ const (
 	// replyLimit is the size limit of a line of a stream, and of a reply that is not
 	// streamed.
 	replyLimit = 32 << 20
+	// streamLimit is the size limit of a whole stream. The longest replies of models have
+	// a third of it.
+	streamLimit = 128 << 20
 )
 
 // A Wire is a protocol of model providers.
@@ -68,6 +74,7 @@ type Wire struct {
 	Name      string // name for error messages
 	BaseURL   string // default base URL
 	BaseEnv   string // environment variable from which people set the base URL
+	KeyEnv    string // environment variable from which people set the key
 	Version   string // path element before Path, unless the base URL ends with it
 	Path      string // path of requests
 	KeyHeader string // header of the API key; if empty, the key is sent as a bearer token
@@ -75,6 +82,8 @@ type Wire struct {
 	// Azure returns the path at an Azure resource. It is nil if Azure does not
 	// support the wire.
 	Azure func(a Azure, model string) string
+	// Documents reports whether the provider reads documents on the wire.
+	Documents func(p *profile.Profile) bool
 	// Header adds the wire's own headers to a request. It may be nil.
 	Header func(h http.Header, q *Query)
 	// Body returns the body of a request in pieces, which must not be changed.
@@ -91,6 +100,33 @@ type Query struct {
 
 	// Profile says what is special about the provider. If it is nil, the host does.
 	Profile *profile.Profile
+
+	// CacheTTL is how long the provider keeps what it caches; its default if empty.
+	CacheTTL string
+
+	documents  bool   // true if the provider reads documents on the wire
+	answerTool string // name of the tool whose call is the answer; empty if there is none
+}
+
+// NewQuery returns a request to a host by a wire.
+func NewQuery(w Wire, req *model.Request, host string, stream bool) *Query {
+	return w.query(req, host, stream, nil)
+}
+
+func (w Wire) query(req *model.Request, host string, stream bool, as *profile.Profile) *Query {
+	q := &Query{Request: req, Host: host, Stream: stream, Profile: as}
+	q.documents = w.Documents != nil && w.Documents(q.As())
+	return q
+}
+
+func (c *Client) query(req *model.Request, stream bool) *Query {
+	host := ""
+	if c.base != nil {
+		host = c.endpoint(req.Model).Host
+	}
+	q := c.wire.query(req, host, stream, c.profile)
+	q.CacheTTL = c.CacheTTL
+	return q
 }
 
 // As returns the profile of the provider.
@@ -131,6 +167,7 @@ type Client struct {
 	http    *http.Client
 	profile *profile.Profile // nil if the host decides
 	windows sync.Map         // window of each model that the provider listed, by name
+	looks   looks            // windows that the provider was asked for
 }
 
 var _ model.Model = (*Client)(nil)

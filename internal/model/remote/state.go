@@ -3,6 +3,7 @@ package remote
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,18 +22,38 @@ type State struct {
 // Members are members of a JSON object.
 type Members map[string]json.RawMessage
 
-// Append appends the members to the text of an object that has some already.
-func (m Members) Append(b []byte) []byte {
+// Append appends the members to the text of an object. comma is what separates the first
+// of them from those that the object has already; empty if it has none.
+func (m Members) Append(b []byte, comma string) []byte {
 	names := make([]string, 0, len(m))
 	for name := range m {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		b = plainjson.AppendString(append(b, ','), name)
+		b = plainjson.AppendString(append(b, comma...), name)
+		comma = ","
 		b = append(append(b, ':'), m[name]...)
 	}
 	return b
+}
+
+// nothing are the values of members that need not be sent back.
+var nothing = []string{"null", `""`, "[]", "{}"}
+
+// OwnMembers returns the members of an object that are not known; nil if there are none.
+// They are not the known ones in other letters, which encoding/json reads as well.
+func OwnMembers(object []byte, known []string) (own Members, err error) {
+	if err := json.Unmarshal(object, &own); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(own, func(name string, value json.RawMessage) bool {
+		return slices.Contains(nothing, string(value)) || slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) })
+	})
+	if len(own) == 0 {
+		return nil, nil
+	}
+	return own, nil
 }
 
 // Call returns the members of the call at place i.

@@ -25,6 +25,7 @@ type arriving struct {
 	summary int  // index of the last part of the summary
 	told    bool // true if pieces of it have arrived
 	done    bool
+	unknown bool // true if the item is of a type that we do not know: it is sent back as it came
 }
 
 func newBuilder(q *remote.Query, on func(model.Delta)) *builder {
@@ -142,9 +143,17 @@ func (b *builder) arrive(got *item) *arriving {
 		return a
 	case "reasoning":
 		return &arriving{part: b.Add(remote.Part{})}
+	case "":
+		return new(arriving)
 	}
-	return new(arriving)
+	return &arriving{part: b.Add(remote.Part{}), unknown: true}
 }
+
+// textMembers and callMembers are the members of items that are not the provider's own.
+var (
+	textMembers = []string{"type", "id", "status", "role", "content", "phase"}
+	callMembers = []string{"type", "id", "status", "call_id", "name", "arguments"}
+)
 
 // complete adds what is missing of an item, from the complete item.
 func (b *builder) complete(index int, raw json.RawMessage) error {
@@ -163,11 +172,15 @@ func (b *builder) complete(index int, raw json.RawMessage) error {
 	a.done = true
 	switch {
 	case a.call != nil:
+		a.call.Part.Own, _ = remote.OwnMembers(raw, callMembers) // it was decoded already
 		if a.call.Empty() {
 			b.AddArguments(a.call, got.Arguments)
 		}
+	case a.unknown:
+		a.part.Raw = raw
 	case a.part == nil:
 	case got.Type == "message":
+		a.part.Own, _ = remote.OwnMembers(raw, textMembers)
 		b.completeText(a, &got)
 	case got.Type == "reasoning":
 		b.completeThought(a, &got, raw)

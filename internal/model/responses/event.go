@@ -72,25 +72,25 @@ type texts struct {
 }
 
 type usage struct {
-	Input        int64 `json:"input_tokens"`
-	Output       int64 `json:"output_tokens"`
+	Input        remote.Tokens `json:"input_tokens"`
+	Output       remote.Tokens `json:"output_tokens"`
 	InputDetails struct {
-		Cached  int64 `json:"cached_tokens"`
-		Written int64 `json:"cache_write_tokens"`
+		Cached  remote.Tokens `json:"cached_tokens"`
+		Written remote.Tokens `json:"cache_write_tokens"`
 	} `json:"input_tokens_details"`
 	OutputDetails struct {
-		Reasoning int64 `json:"reasoning_tokens"`
+		Reasoning remote.Tokens `json:"reasoning_tokens"`
 	} `json:"output_tokens_details"`
 }
 
 func (u *usage) model() model.Usage {
 	in := u.InputDetails
 	return model.Usage{
-		Input:      max(0, u.Input-in.Cached-in.Written),
-		Output:     u.Output,
-		CacheRead:  in.Cached,
-		CacheWrite: in.Written,
-		Reasoning:  u.OutputDetails.Reasoning,
+		Input:      int64(max(0, u.Input-in.Cached-in.Written)),
+		Output:     int64(u.Output),
+		CacheRead:  int64(in.Cached),
+		CacheWrite: int64(in.Written),
+		Reasoning:  int64(u.OutputDetails.Reasoning),
 	}
 }
 

@@ -76,8 +76,14 @@ func options(q *remote.Query) []byte {
 	if q.Session != "" { // requests with the same key share a cache
 		b = plainjson.AppendString(append(b, `,"prompt_cache_key":`...), remote.FitID(q.Session))
 	}
+	b = q.AppendSampling(b)
 	if q.Stream {
 		b = append(b, `,"stream":true`...)
+	}
+	if q.Schema != nil {
+		b = plainjson.AppendString(append(b, `,"text":{"format":{"type":"json_schema","name":`...), q.AnswerName())
+		b = strconv.AppendBool(append(b, `,"strict":`...), q.Schema.Strict)
+		b = append(append(append(b, `,"schema":`...), q.Schema.JSON...), "}}"...)
 	}
 	return append(b, '}')
 }
@@ -85,10 +91,10 @@ func options(q *remote.Query) []byte {
 // An encoder encodes messages for a host and model.
 type encoder struct{ q *remote.Query }
 
-// format returns the name of the cached form of messages. It is different for each host
-// and model, because reasoning is only sent back to the one that it came from.
+// format returns the name of the cached form of messages. It is different for each
+// profile, host and model, because reasoning is only sent back to the one that it came from.
 func (e encoder) format() string {
-	format := "openai-responses " + e.q.Host + " " + e.q.Model
+	format := "openai-responses " + e.q.As().Name + " " + e.q.Host + " " + e.q.Model
 	if e.q.Forget {
 		format += " without reasoning"
 	}
@@ -105,29 +111,46 @@ func (e encoder) message(before, m *model.Message) []byte {
 	case model.Assistant:
 		return e.appendAnswer(b, m)
 	case model.ToolRole:
-		return appendResult(b, m)
+		return e.appendResult(b, m)
 	}
-	return append(appendContent(append(b, `{"type":"message","role":"user","content":`...), m), '}')
+	return append(e.appendContent(append(b, `{"type":"message","role":"user","content":`...), m), '}')
 }
 
 func appendText(b []byte, text string) []byte {
 	return append(plainjson.AppendString(append(b, `{"type":"input_text","text":`...), text), '}')
 }
 
-// appendContent appends the text and the images of a user message, as a list to which
-// the tail can be added.
-func appendContent(b []byte, m *model.Message) []byte {
-	b = append(b, '[')
-	if m.Text != "" || len(m.Images) == 0 {
+// appendContent appends the text, the images and the documents of a user message, as a
+// list to which the tail can be added.
+func (e encoder) appendContent(b []byte, m *model.Message) []byte {
+	const open = '['
+	b = append(b, open)
+	if m.Text != "" || len(m.Images)+len(m.Documents) == 0 {
 		b = appendText(b, m.Text)
 	}
-	for i, image := range m.Images {
-		if i > 0 || m.Text != "" {
+	comma := func() {
+		if b[len(b)-1] != open {
 			b = append(b, ',')
 		}
+	}
+	for _, image := range m.Images {
+		comma()
 		b = appendImage(b, image)
 	}
+	for _, d := range m.Documents {
+		comma()
+		b = e.appendDocument(b, d)
+	}
 	return append(b, ']')
+}
+
+func (e encoder) appendDocument(b []byte, d model.Document) []byte {
+	if !e.q.FitDocument(d) {
+		return appendText(b, remote.Unread(d))
+	}
+	b = plainjson.AppendString(append(b, `{"type":"input_file","filename":`...), remote.FileName(d))
+	b = append(b, `,"file_data":"data:`+model.PDF+`;base64,`...)
+	return append(base64.StdEncoding.AppendEncode(b, d.Data), `"}`...)
 }
 
 func appendImage(b []byte, image model.Image) []byte {
@@ -140,11 +163,11 @@ func appendImage(b []byte, image model.Image) []byte {
 	return append(b, `"}`...)
 }
 
-func appendResult(b []byte, m *model.Message) []byte {
+func (e encoder) appendResult(b []byte, m *model.Message) []byte {
 	b = plainjson.AppendString(append(b, `{"type":"function_call_output","call_id":`...), remote.FitID(m.CallID))
 	b = append(b, `,"output":`...)
-	if len(m.Images) > 0 {
-		b = appendContent(b, m)
+	if len(m.Images)+len(m.Documents) > 0 {
+		b = e.appendContent(b, m)
 	} else {
 		b = plainjson.AppendString(b, m.Text)
 	}
@@ -164,7 +187,7 @@ func (e encoder) appendAnswer(b []byte, m *model.Message) []byte {
 		first = false
 		switch {
 		case p.Call:
-			b = appendCall(b, calls[0], p.ID)
+			b = appendCall(b, calls[0], p)
 			calls = calls[1:]
 		case p.Raw != nil:
 			b = append(b, p.Raw...)
@@ -200,6 +223,7 @@ func appendSaid(b []byte, text string, p remote.Part) []byte {
 	if p.Phase != "" {
 		b = plainjson.AppendString(append(b, `,"phase":`...), p.Phase)
 	}
+	b = p.Own.Append(b, ",")
 	if p.ID == "" {
 		return append(plainjson.AppendString(append(b, `,"content":`...), text), '}')
 	}
@@ -208,11 +232,12 @@ func appendSaid(b []byte, text string, p remote.Part) []byte {
 	return append(b, "}]}"...)
 }
 
-func appendCall(b []byte, c model.Call, id string) []byte {
+func appendCall(b []byte, c model.Call, p remote.Part) []byte {
 	b = append(b, `{"type":"function_call"`...)
-	if id != "" {
-		b = plainjson.AppendString(append(b, `,"id":`...), id)
+	if p.ID != "" {
+		b = plainjson.AppendString(append(b, `,"id":`...), p.ID)
 	}
+	b = p.Own.Append(b, ",")
 	b = plainjson.AppendString(append(b, `,"call_id":`...), remote.FitID(c.ID))
 	b = plainjson.AppendString(append(b, `,"name":`...), remote.FitName(c.Name))
 	arguments := string(c.Arguments)

@@ -10,6 +10,7 @@ package responses
 
 import (
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/profile"
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
@@ -35,13 +36,15 @@ var Kind = remote.Kind{
 }
 
 var wire = remote.Wire{
-	Name:    "OpenAI Responses",
-	BaseURL: "https://api.openai.com/v1",
-	BaseEnv: "OPENAI_BASE_URL",
-	Path:    "responses",
-	Azure:   azurePath,
-	Body:    fragments,
-	Decoder: func(q *remote.Query, on func(model.Delta)) remote.Decoder { return newBuilder(q, on) },
+	Name:      "OpenAI Responses",
+	BaseURL:   "https://api.openai.com/v1",
+	BaseEnv:   "OPENAI_BASE_URL",
+	KeyEnv:    "OPENAI_API_KEY",
+	Path:      "responses",
+	Azure:     azurePath,
+	Documents: func(p *profile.Profile) bool { return !p.NoDocuments },
+	Body:      fragments,
+	Decoder:   func(q *remote.Query, on func(model.Delta)) remote.Decoder { return newBuilder(q, on) },
 }
 
 // azurePath returns the path at an Azure resource. It does not contain the name of the

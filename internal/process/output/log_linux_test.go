@@ -137,12 +137,11 @@ func TestTheLogMatchesTheModel(t *testing.T) {
 		if l.Kept() != count(kept) || l.End() != total.Bytes {
 			t.Fatalf("kept %d of %d bytes, want %d of %d", l.Kept(), l.End(), count(kept), total.Bytes)
 		}
-		if got, err := l.Totals(); err != nil || got != total {
-			t.Fatalf("Totals = %+v, %v, want %+v", got, err, total)
+		if got, err := l.Count(); err != nil || got.Bytes != total.Bytes || got.Stdout != total.Stdout {
+			t.Fatalf("Count = %+v, %v, want %+v", got, err, total)
 		}
 		checkPages(t, l, model, kept)
 		checkTail(t, l, model, kept)
-		checkLines(t, l, model, kept)
 	})
 }
 
@@ -217,53 +216,6 @@ func checkTail(t *rapid.T, l *outlog.Log, model naive, kept []bool) {
 	}
 }
 
-// checkLines compares lines whose bytes are all kept; of other lines it checks only the
-// kept bytes.
-func checkLines(t *rapid.T, l *outlog.Log, model naive, kept []bool) {
-	type line struct {
-		text  []byte
-		whole bool
-		from  int64
-	}
-	var all []line
-	for at := 0; at < len(model.data); {
-		n := bytes.IndexByte(model.data[at:], '\n') + 1
-		if n == 0 {
-			n = len(model.data) - at
-		}
-		text, omitted := model.pick(int64(at), int64(at+n), Any, kept)
-		all = append(all, line{text, omitted == 0, int64(at)})
-		at += n
-	}
-	first := rapid.IntRange(1, len(all)+2).Draw(t, "first")
-	n := rapid.IntRange(1, 50).Draw(t, "lines")
-	got, err := l.Lines(int64(first), n, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := first
-	for _, g := range got {
-		for next < int(g.Number) {
-			if len(all[next-1].text) > 0 {
-				t.Fatalf("line %d of %d is left out, it has %q", next, len(all), all[next-1].text)
-			}
-			next++
-		}
-		want := all[g.Number-1]
-		if want.whole && (!bytes.Equal(g.Text, want.text) || g.Offset != want.from || g.Cut != 0) || !bytes.Equal(g.Text, want.text) {
-			t.Fatalf("line %d is %q at %d, want %q at %d (whole: %v)", g.Number, g.Text, g.Offset, want.text, want.from, want.whole)
-		}
-		next++
-	}
-	if len(got) < n {
-		for ; next <= len(all); next++ {
-			if len(all[next-1].text) > 0 {
-				t.Fatalf("line %d of %d is missing at the end", next, len(all))
-			}
-		}
-	}
-}
-
 // With a damaged index the streams of bytes are lost, but never the bytes.
 func FuzzDamagedLog(f *testing.F) {
 	f.Add([]byte("idx"), uint16(3))
@@ -278,9 +230,6 @@ func FuzzDamagedLog(f *testing.F) {
 		p, err := l.Read(0, l.End(), 1<<20, Any)
 		if err != nil || len(p.Data) != int(size) {
 			t.Errorf("%d bytes, %v, want %d", len(p.Data), err, size)
-		}
-		if _, err := l.Lines(1, 10, 100); err != nil {
-			t.Error(err)
 		}
 	})
 }

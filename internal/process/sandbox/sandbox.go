@@ -65,6 +65,22 @@ type Options struct {
 // usualTemp are the folders that programs write wherever they run.
 var usualTemp = []string{"/tmp", "/var/tmp", "/dev/shm"}
 
+// WritableAt returns the folder that confined commands may write and that a path is in: one for
+// temporary files, or the working directory. It returns "" if there is none.
+func WritableAt(path, root string, env []string) string {
+	paths := realPaths([]string{path})
+	folders := append(slices.Clone(usualTemp), root)
+	if t := variable(env, "TMPDIR"); filepath.IsAbs(t) {
+		folders = append(folders, t)
+	}
+	for i, folder := range realPaths(folders) {
+		if isBelow(paths[0], folder) {
+			return folders[i]
+		}
+	}
+	return ""
+}
+
 // A Sandbox makes confinements. It is safe for concurrent use.
 type Sandbox struct {
 	o   Options
@@ -95,7 +111,7 @@ func Open(o Options) *Sandbox {
 
 // Confines reports whether commands are confined, or not started if they cannot be.
 func (s *Sandbox) Confines() bool {
-	return s.o.Mode == Require || s.o.Mode == Auto && s.abi > 0
+	return s != nil && (s.o.Mode == Require || s.o.Mode == Auto && s.abi > 0)
 }
 
 // Close frees the descriptors of the sandbox. Confinements that it has made stay valid.
@@ -114,6 +130,8 @@ type Request struct {
 	Env      []string // environment of the command
 	Writable []string // further folders that this command may change, without links
 	Sealed   bool     // true for the profile Sealed; otherwise it is Workspace
+	Require  bool     // true if the whole profile has to be held, whatever the options say
+	Offline  bool     // true if the command gets no network, whatever the options say
 
 	// Repository is the repository of the root, as it was found before the first command
 	// could change what is there; it is found now if nil.
@@ -141,8 +159,9 @@ func (c *Confinement) Close() {
 
 // Errors of this package.
 var (
-	errNoLandlock = errors.New("this kernel has no Landlock")
-	errOldKernel  = errors.New("the Landlock of this kernel cannot keep commands from emptying files: Linux 6.2 can")
+	errNoLandlock  = errors.New("this kernel has no Landlock")
+	errSwitchedOff = errors.New("commands.sandbox is require where the session is, and off where its commands run: change one of them")
+	errOldKernel   = errors.New("the Landlock of this kernel cannot keep commands from emptying files: Linux 6.2 can")
 )
 
 // MinABI is the version of Landlock that holds writes, which Require needs: before it, files
@@ -152,28 +171,32 @@ const MinABI = 3
 // Confine returns the confinement of a command. An error says why it cannot be confined as
 // the options demand: then it must not be started.
 func (s *Sandbox) Confine(r Request) (Confinement, error) {
+	if s == nil && !r.Sealed {
+		s = Open(Options{Mode: Off})
+	}
+	require := r.Require || s != nil && s.o.Mode == Require
 	switch {
 	case r.Sealed:
 		return s.seal(r)
-	case s == nil:
-		return Confinement{Env: r.Env}, nil
+	case s.o.Mode == Off && require:
+		return Confinement{}, &Error{errSwitchedOff}
 	case s.o.Mode == Off:
 		return s.withoutRules(r), nil
-	case s.o.Mode == Require && s.abi == 0:
+	case require && s.abi == 0:
 		return Confinement{}, explain(errNoLandlock)
-	case s.o.Mode == Require && s.abi < MinABI:
+	case require && s.abi < MinABI:
 		return Confinement{}, explain(errOldKernel)
 	case s.abi == 0:
 		s.warn("commands are not confined: " + errNoLandlock.Error() + ", or it is switched off; see abide doctor")
 		return s.withoutRules(r), nil
 	}
 	if what := s.tooWide(r.Root); what != "" {
-		if s.o.Mode == Require {
+		if require {
 			return Confinement{}, explain(errors.New("the working directory " + r.Root + " " + what + ", and commands may change all of it: work in a folder below it"))
 		}
 		s.warn("the sandbox holds little here: the working directory " + r.Root + " " + what + ", and commands may change all of it")
 	}
-	c := Confinement{Profile: Workspace, Env: r.Env, Offline: s.o.Offline}
+	c := Confinement{Profile: Workspace, Env: r.Env, Offline: s.o.Offline || r.Offline}
 	plan := s.plan(r)
 	c.Env = s.withCache(&plan, r)
 	var err error
@@ -186,7 +209,7 @@ func (s *Sandbox) Confine(r Request) (Confinement, error) {
 // withoutRules returns the confinement of a command if the kernel holds no rules: only the
 // network can be taken from it.
 func (s *Sandbox) withoutRules(r Request) Confinement {
-	if !s.o.Offline {
+	if !s.o.Offline && !r.Offline {
 		return Confinement{Env: r.Env}
 	}
 	return Confinement{Profile: Workspace, Env: r.Env, Offline: true}

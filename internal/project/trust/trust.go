@@ -139,16 +139,6 @@ func (s Store) TrustNow(dir string) error {
 	return err
 }
 
-// Trusts reports whether a directory is trusted as its configuration is now.
-func (s Store) Trusts(dir string) (bool, error) {
-	r, found, err := s.Find(dir)
-	if err != nil || !found {
-		return false, err
-	}
-	content, err := Read(dir)
-	return err == nil && r.Covers(content), err
-}
-
 // Remove removes the record of a directory, and returns the directory without links.
 func (s Store) Remove(dir string) (string, error) {
 	dir = realDir(dir)

@@ -164,13 +164,6 @@ func (g *Gate) remove(c *Conn) {
 	}
 }
 
-// Waiting returns the number of connections that were not admitted.
-func (g *Gate) Waiting() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.waiting.Len()
-}
-
 // A Conn is a connection behind a gate.
 type Conn struct {
 	net.Conn

@@ -16,6 +16,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,9 +42,10 @@ type Options struct {
 	// Owner returns the owner of a session's processes, or an error that refuses the
 	// request. If it is nil, the session's name is the owner.
 	Owner func(r *http.Request, session string) (process.Owner, error)
-	// Env is the environment to which the variables of a request are added;
-	// process.PlainEnv() if nil. It must not hold secrets: clients can read it.
-	Env []string
+	// Env returns the environment to which the variables of a request are added;
+	// process.PlainEnv() if it is nil or returns nil. It must not hold secrets: clients can
+	// read it.
+	Env func(ctx context.Context, owner process.Owner) ([]string, error)
 }
 
 // An api answers requests.
@@ -54,9 +56,6 @@ type api struct {
 
 // New returns the handler of all paths below Prefix.
 func New(p workspace.Processes, opts Options) http.Handler {
-	if opts.Env == nil {
-		opts.Env = process.PlainEnv()
-	}
 	a := &api{p, opts}
 	mux := http.NewServeMux()
 	for _, route := range []struct {
@@ -146,6 +145,7 @@ var answers = []struct {
 	{process.ErrEnded, http.StatusConflict, "not_running"},
 	{process.ErrDropped, http.StatusGone, "dropped"},
 	{process.ErrClosed, http.StatusServiceUnavailable, "unavailable"},
+	{workspace.ErrAway, http.StatusServiceUnavailable, "unavailable"},
 	{workspace.ErrLost, http.StatusServiceUnavailable, "unavailable"},
 }
 

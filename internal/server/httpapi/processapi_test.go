@@ -48,7 +48,9 @@ func open(t *testing.T) *testServer {
 	m := workspacetest.Manager(t, t.TempDir())
 	s := &testServer{t: t, dir: t.TempDir()}
 	s.processes = local.New(s.dir, m).Processes
-	server := httptest.NewServer(httpapi.New(s.processes, httpapi.Options{Env: []string{"PATH=/usr/bin:/bin", "A=base", "B=base"}}))
+	server := httptest.NewServer(httpapi.New(s.processes, httpapi.Options{Env: func(context.Context, process.Owner) ([]string, error) {
+		return []string{"PATH=/usr/bin:/bin", "A=base", "B=base"}, nil
+	}}))
 	s.url, s.client = server.URL+httpapi.Prefix, server.Client()
 	t.Cleanup(func() {
 		for _, info := range m.All() {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"crypto/rand"
 	"maps"
 	"net/http"
@@ -18,7 +19,11 @@ func (a *api) start(w http.ResponseWriter, r *http.Request, owner process.Owner)
 	if err != nil {
 		return err
 	}
-	info, attached, err := a.processes.Start(r.Context(), a.spec(req, owner))
+	spec, err := a.spec(r.Context(), req, owner)
+	if err != nil {
+		return err
+	}
+	info, attached, err := a.processes.Start(r.Context(), spec)
 	if err != nil {
 		return err
 	}
@@ -30,7 +35,7 @@ func (a *api) start(w http.ResponseWriter, r *http.Request, owner process.Owner)
 	return nil
 }
 
-func (a *api) spec(r startRequest, owner process.Owner) process.Spec {
+func (a *api) spec(ctx context.Context, r startRequest, owner process.Owner) (process.Spec, error) {
 	s := process.Spec{Key: r.Key, Owner: owner, Command: r.Command, Dir: r.Workdir, Title: r.Title, Class: process.OneShot}
 	if s.Key == "" {
 		s.Key = rand.Text() // nobody can ask for it again
@@ -38,11 +43,26 @@ func (a *api) spec(r startRequest, owner process.Owner) process.Spec {
 	if r.Background {
 		s.Class = process.Service
 	}
-	s.Env = slices.Clone(a.opts.Env)
+	env, err := a.env(ctx, owner)
+	if err != nil {
+		return s, err
+	}
+	s.Env = slices.Clip(env)
 	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
 		s.Env = append(s.Env, name+"="+r.Env[name])
 	}
-	return s
+	return s, nil
+}
+
+// env returns the environment of the processes of an owner.
+func (a *api) env(ctx context.Context, owner process.Owner) (env []string, err error) {
+	if a.opts.Env != nil {
+		env, err = a.opts.Env(ctx, owner)
+	}
+	if env == nil {
+		env = process.PlainEnv()
+	}
+	return env, err
 }
 
 // A listed is a process in a list.

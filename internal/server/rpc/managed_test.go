@@ -201,8 +201,8 @@ func TestTrustOfAClientIsTrustInTheConfiguration(t *testing.T) {
 	check("at first", false)
 	p.must(api.FolderAddTrusted, object{"sessionId": "s", "path": dir}, nil)
 	check("added", true)
-	if ok, err := store.Trusts(dir); err != nil || !ok {
-		t.Errorf("the configuration is not trusted: %v, %v", ok, err)
+	if r, found, err := store.Find(dir); err != nil || !found || !r.Covers([]byte("[pod]\n")) {
+		t.Errorf("the configuration is not trusted: %+v, %v, %v", r, found, err)
 	}
 	write("[permissions]\nallow = ['*']\n")
 	check("changed", false)

@@ -2,10 +2,16 @@ package rpc
 
 import (
 	"context"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"maps"
+	"net"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -80,7 +86,8 @@ func TestASessionThatIsNotNamedIsMissing(t *testing.T) {
 		}
 		for _, params := range []string{`{}`, `{"sessionId":""}`, `{"sessionId":7}`} {
 			c := &conn{server: srv, serving: t.Context()}
-			c.rpc, _ = jsonrpc.Pair(jsonrpc.Options{}, jsonrpc.Options{})
+			near, _ := net.Pipe()
+			c.rpc = jsonrpc.New(near, jsonrpc.Options{})
 			_, err := m(c, context.Background(), &jsonrpc.Request{Method: name, Params: []byte(params)})
 			if err == nil {
 				t.Errorf("%s %s is no error", name, params)
@@ -92,3 +99,190 @@ func TestASessionThatIsNotNamedIsMissing(t *testing.T) {
 		}
 	}
 }
+
+// sentToClients are the names in package api of messages that clients are sent.
+var sentToClients = []string{
+	"exitPlanMode.request", "hooks.invoke", "llmInference.httpRequestChunk", "llmInference.httpRequestStart", "providerToken.getToken",
+	"session.event", "session.lifecycle", "shell.exit", "systemMessage.transform", "userInput.request",
+}
+
+// apiFiles parses the files of package api.
+func apiFiles(t *testing.T) []*ast.File { return parseFiles(t, "../../api/*.go") }
+
+func parseFiles(t *testing.T, pattern string) (files []*ast.File) {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// TestEveryMethodOfTheAPIIsRegistered: a name that package api declares is that of a method
+// that works, or of a message that clients are sent.
+func TestEveryMethodOfTheAPIIsRegistered(t *testing.T) {
+	name := regexp.MustCompile(`^[a-z]+[a-zA-Z]*(\.[a-zA-Z]+)+$`)
+	for _, f := range apiFiles(t) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || spec.Type != nil {
+				return true
+			}
+			for i, v := range spec.Values {
+				lit, ok := v.(*ast.BasicLit)
+				if !ok || lit.Kind != token.STRING {
+					continue
+				}
+				value, _ := strconv.Unquote(lit.Value) // it has been parsed
+				if name.MatchString(value) && methods[value] == nil && !slices.Contains(sentToClients, value) {
+					t.Errorf("%s (%s) of internal/api is neither registered by a file of internal/server/rpc nor in sentToClients in methods_test.go", spec.Names[i].Name, value)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// TestAMethodHasAKeyOrMayBeRepeated: a relay sends a request again if the engine ends before
+// it has answered. Either the params have the key by which the engine knows the request
+// again, or the method is listed as one that may be carried out twice.
+func TestAMethodHasAKeyOrMayBeRepeated(t *testing.T) {
+	keyed := keyedTypes(apiFiles(t))
+	taken := map[string]bool{}
+	listing := slices.Concat(repeatable, leaveTwo)
+	for method, params := range paramsOfMethods(t) {
+		taken[method] = true
+		switch listed := slices.Contains(listing, method); {
+		case !keyed[params] && !listed:
+			t.Errorf("a relay may send api.%s twice: give its params a Key with the tag abideKey, and what it records the same key, or add it to repeatable in methods_test.go", method)
+		case keyed[params] && listed:
+			t.Errorf("api.%s has a key, and is in repeatable in methods_test.go", method)
+		}
+	}
+	for _, method := range listing {
+		if !taken[method] {
+			t.Errorf("api.%s in repeatable in methods_test.go is no method", method)
+		}
+	}
+}
+
+// keyedTypes returns the names of the structs that have a field with the tag abideKey, also
+// by a struct that is embedded.
+func keyedTypes(files []*ast.File) map[string]bool {
+	embeds, keyed := map[string][]string{}, map[string]bool{}
+	for _, f := range files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			s, ok := spec.Type.(*ast.StructType)
+			if !ok {
+				return true
+			}
+			for _, field := range s.Fields.List {
+				if field.Tag != nil && strings.Contains(field.Tag.Value, `"abideKey`) {
+					keyed[spec.Name.Name] = true
+				}
+				if len(field.Names) == 0 {
+					embeds[spec.Name.Name] = append(embeds[spec.Name.Name], typeText(field.Type))
+				}
+			}
+			return true
+		})
+	}
+	for range embeds { // as often as structs can be nested
+		for name, parts := range embeds {
+			keyed[name] = keyed[name] || slices.ContainsFunc(parts, func(part string) bool { return keyed[part] })
+		}
+	}
+	return keyed
+}
+
+// typeText returns the name of a type without its package.
+func typeText(x ast.Expr) string {
+	switch x := x.(type) {
+	case *ast.Ident:
+		return x.Name
+	case *ast.SelectorExpr:
+		return x.Sel.Name
+	case *ast.StarExpr:
+		return typeText(x.X)
+	}
+	return ""
+}
+
+// paramsOfMethods returns the types of the params of all methods that files register, by
+// the name of the method's constant.
+func paramsOfMethods(t *testing.T) map[string]string {
+	handlers, params := map[string]string{}, map[string]string{}
+	for _, f := range parseFiles(t, "*.go") {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.KeyValueExpr: // api.Name: on((*conn).handler)
+				name, isName := n.Key.(*ast.SelectorExpr)
+				call, isCall := n.Value.(*ast.CallExpr)
+				if isName && isCall && len(call.Args) == 1 && typeText(name.X) == "api" {
+					handlers[name.Sel.Name] = typeText(call.Args[0])
+				}
+			case *ast.FuncDecl:
+				params[n.Name.Name] = lastParam(n.Type)
+			case *ast.InterfaceType:
+				for _, m := range n.Methods.List {
+					if f, ok := m.Type.(*ast.FuncType); ok {
+						params[m.Names[0].Name] = lastParam(f)
+					}
+				}
+			}
+			return true
+		})
+	}
+	if len(handlers) < 100 {
+		t.Fatalf("only %d methods were found in the files of the package", len(handlers))
+	}
+	for name, handler := range handlers {
+		handlers[name] = params[handler]
+	}
+	return handlers
+}
+
+// lastParam returns the type of the last parameter of a function.
+func lastParam(f *ast.FuncType) string {
+	if len(f.Params.List) == 0 {
+		return ""
+	}
+	return typeText(f.Params.List[len(f.Params.List)-1].Type)
+}
+
+// repeatable are the methods whose requests may be carried out twice: they only read, or
+// they set something to a value, or the second one finds nothing left to do.
+var repeatable = strings.Fields(`
+	Activity AgentDeselect AgentGetCurrent AgentList AgentReload AgentSelect AgentSetPrompt Attach AuthGetStatus CheckInUse CommandsList ContextInfo
+	ContinueAll Cost CurrentTools EventLogRead EventLogTail Events FolderAddTrusted FolderIsTrusted GetForeground HistoryAbort HistoryCancel
+	HistoryContext HistoryRewind HistoryTruncate InferenceResponseChunk InferenceResponseStart InferenceSetProvider InstructionDiscover InstructionPaths
+	InstructionSources InterruptTurn IsProcessing JobRetry JobWait Jobs LocationsAddApproval LocationsApply LocationsResolve MemoryConsolidate
+	MemoryForget MemoryHistory MemorySearch MemoryShow ModeGet ModeSet ModelGetCurrent ModelList ModelSwitchTo ModelsList NameGet NameSet NameSetAuto
+	OptionsUpdate PathsAdd PathsAllowed PathsList PathsUpdatePrimary PathsWorkspace PendingPermissions PermissionsConfigure PermissionsGetMode
+	PermissionsModifyRules PermissionsPromptShown PermissionsReset PermissionsSetApproveAll PermissionsSetMode PermissionsSetRequired Ping PlanDelete
+	PlanRead PlanReadTodos PlanReadTodosDeps PlanUpdate PreviewRewind ProviderAdd ProviderEndpoint Questions QueueHasPending QueuePending QueueSnapshot
+	RecomputeContext ReleaseInterest RuleRevoke Rules Search SessionAbort SessionDelete SessionDestroy SessionDetach SessionGetLastID SessionGetMessages
+	SessionGetMetadata SessionList SessionShutdown SessionSuspend SessionsBulkDelete SessionsByPrefix SessionsClose SessionsDelete SessionsEnrich
+	SessionsIDs SessionsLast SessionsList SessionsMetadata SessionsPrune SessionsReleaseLock SessionsSave SessionsSizes SetDirectory SetForeground
+	SetReasoningEffort ShellKill Shutdown SkillsDisable SkillsDiscover SkillsEnable SkillsEnsureLoaded SkillsInvoked SkillsList SkillsPaths SkillsReload
+	Snapshot Status StatusGet TaskOutput TaskStop Tasks ToolsList URLsUnrestricted UsageMetrics Verify WorkspaceCreateFile WorkspaceDiff WorkspaceEnsure
+	WorkspaceGet WorkspaceListCheckpoints WorkspaceListFiles WorkspaceReadCheckpoint WorkspaceReadFile WorkspacesList
+`)
+
+// leaveTwo are methods without a key whose second request leaves something behind: a fork, a
+// remark, a file or a version of a page too many. Nothing is lost by that.
+var leaveTwo = strings.Fields(`HistoryUncompact MemoryEdit MemoryRevert RecordContext SessionLog SessionsFork WorkspaceSavePaste`)

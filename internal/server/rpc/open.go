@@ -223,6 +223,7 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 	s.Config.Scope, s.Config.Permissions = defaults.Scope, defaults.Permissions
 	s.Config.ExtraTools = defaults.ExtraTools
 	s.Config.Memory, s.Config.Compaction, s.Config.Outage = defaults.Memory, defaults.Compaction, defaults.Outage
+	s.Config.Budget = defaults.Budget
 	more(&s.Config, p.OpenMore)
 	var err error
 	if s.Config.Managed, err = managedRules(p.ManagedSettings); err != nil {
@@ -248,7 +249,7 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 	if a := p.Abide; a != nil {
 		s.Name, s.Config.Approve = cmp.Or(a.Name, s.Name), cmp.Or(a.Approve, s.Config.Approve)
 		s.Config.MaxSteps = cmp.Or(a.MaxSteps, s.Config.MaxSteps)
-		s.Config.Sealed = a.Sealed
+		s.Config.Sealed, s.Config.Limit = a.Sealed, a.Limit
 		if a.Env != nil {
 			s.Env = a.Env
 		}

@@ -26,9 +26,10 @@ func (c *conn) unanswered(ctx context.Context, p api.OpenParams) []session.Remin
 	return open
 }
 
-// offerOpen sends the open questions that nobody was sent to a client that comes back
-// to pending work. Programs that answer by the ids that they know do so after this,
-// with a handler that answers that nobody is available: that is no answer yet.
+// offerOpen sends open questions again to a client that resumes a session with its pending
+// work: those that no client has been sent. Some programs answer by the ids that they have
+// stored, after the session was resumed, and have a handler that meanwhile answers every
+// question with "nobody is available". Such an answer does not count yet: see undecided.
 func (c *conn) offerOpen(ctx context.Context, p api.OpenParams, client *session.Client) error {
 	if p.ContinuePending == nil || !*p.ContinuePending || p.Abide != nil && p.Abide.Redeliver {
 		return nil
@@ -41,8 +42,9 @@ func (c *conn) offerOpen(ctx context.Context, p api.OpenParams, client *session.
 	return nil
 }
 
-// offerUnseen sends the open questions that nobody was sent to a client whose message
-// would wait behind them. From then on that nobody is available is an answer.
+// offerUnseen sends open questions to a client that has sent a message, if the message would
+// wait behind them: those that no client has been sent. From then on, the answer "nobody is
+// available" counts, because otherwise the message would wait for ever.
 func (c *conn) offerUnseen(ctx context.Context, id event.SessionID) {
 	here := c.attachedTo(id)
 	if here == nil || !c.server.host.Questions.Waiting(id) {
@@ -56,9 +58,9 @@ func (c *conn) offerUnseen(ctx context.Context, id event.SessionID) {
 	c.sendAgain(id, open)
 }
 
-// undecided reports whether an answer says only that nobody is available, to a question
-// that was sent again because the client came back. Such a question stays open; it is
-// sent once more, and then the answer counts, if a message would wait behind it.
+// undecided reports whether an answer says only that nobody is available, and the question
+// was sent again by offerOpen. Such a question stays open. If a message later waits behind
+// it, offerUnseen sends it once more, and then the answer counts.
 func (c *conn) undecided(id event.SessionID, requestID string, d turn.Decision) bool {
 	here := c.attachedTo(id)
 	return d.Kind == turn.UserNotAvailable && here != nil && c.server.host.Questions.Unremind(id, here.client, requestID)

@@ -141,8 +141,17 @@ const relayStall = 5 * time.Minute
 
 // Serve runs a connection until it ends. Sessions are detached, not stopped.
 func (s *Server) Serve(ctx context.Context, rwc io.ReadWriteCloser, door Door) error {
-	c := &conn{server: s, door: door, serving: ctx, sessions: make(map[event.SessionID]*attached), left: make(map[event.SessionID]bool), stalled: make(chan struct{}, 1), bulk: make(chan struct{}, maxBulk), held: make(map[event.SessionID][]event.Event)}
-	c.defaults = door.Defaults
+	c := &conn{
+		server:   s,
+		door:     door,
+		defaults: door.Defaults,
+		serving:  ctx,
+		sessions: make(map[event.SessionID]*attached),
+		left:     make(map[event.SessionID]bool),
+		stalled:  make(chan struct{}, 1),
+		bulk:     make(chan struct{}, maxBulk),
+		held:     make(map[event.SessionID][]event.Event),
+	}
 	options := jsonrpc.Options{Outbox: maxBehind, Handler: jsonrpc.HandlerFunc(c.handle)}
 	if door.Token != "" {
 		options.FirstFrame = gate.MaxFrame

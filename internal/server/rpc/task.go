@@ -11,8 +11,8 @@ import (
 	"github.com/abide-run/abide/internal/jsonrpc"
 )
 
-// Tasks are the commands of sessions. Those of one session cannot be told from
-// none by whoever names another.
+// Tasks are the commands of sessions. If a request names a task of another session, the
+// error is the same as for a task that does not exist.
 type Tasks interface {
 	List(ctx context.Context, id event.SessionID) ([]api.Task, error)
 	Output(ctx context.Context, p api.TaskOutputParams) (api.TaskOutputResult, error)

@@ -22,9 +22,17 @@ var _ = register(map[string]method{
 
 // send gives a session an input. It is stored when the answer goes out.
 func (c *conn) send(ctx context.Context, p api.SendParams) (api.SendResult, error) {
+	form, err := outputSchema(p.OutputSchema)
+	if err != nil {
+		return api.SendResult{}, err
+	}
+	attached, err := c.attachments(ctx, p)
+	if err != nil {
+		return api.SendResult{}, err
+	}
 	id, err := c.server.host.SendWith(ctx, p.SessionID, event.InputAcceptedData{
-		Prompt: p.Prompt, DisplayPrompt: p.DisplayPrompt, Attachments: p.Attachments,
-		Mode: p.Mode, AgentMode: p.AgentMode, Source: p.Source, Key: p.Key,
+		Prompt: p.Prompt, DisplayPrompt: p.DisplayPrompt, Attachments: attached,
+		Mode: p.Mode, AgentMode: p.AgentMode, Source: p.Source, Key: p.Key, OutputSchema: form,
 	}, p.RequestHeaders)
 	if err == nil {
 		c.offerUnseen(ctx, p.SessionID)

@@ -86,11 +86,13 @@ type Options struct {
 
 // A Place is what a confined command may change.
 type Place struct {
-	Root     string   // working directory of the session, without links; the folder that the command runs in if empty
+	Root     string   // working directory of the session, on this machine without links; the folder that the command runs in if empty
 	Writable []string // further folders
 	// Repository is the repository of the root, as it was when the session ran its first
 	// command; it is looked for if nil.
 	Repository *sandbox.Repository
+	// Family is the session whose working directories a command elsewhere has.
+	Family process.Owner
 }
 
 // Commands are the commands of all sessions. They are safe for concurrent use.

@@ -131,3 +131,27 @@ func TestInputThatMayBeCommandsIsAskedEachTime(t *testing.T) {
 		})
 	}
 }
+
+// Keys change what a shell reads, and a line can come in parts. Neither hides a command that
+// a rule denies, and ordinary keys are no reason to ask.
+func TestKeysAndPartsOfLinesHideNoDeniedCommand(t *testing.T) {
+	for input, asks := range map[string]bool{
+		"sux{backspace}do ls{enter}": true, "sud{ctrl-v}o ls{enter}": true, "sud{tab}ls{enter}": true, "{ctrl-r}sud{enter}": true, "{up}{enter}": true, "{ctrl-p}{enter}": true,
+		"x{ctrl-c}sudo ls{enter}": true, "sud{ctrl-d}o ls{enter}": true, "su{ctrl-z}do ls{enter}": true, "sux\\u0008do ls\\n": true,
+		"sud": true, "/usr/bin/sud": true, "/usr/bin/": true, "git pu": true, "git": true,
+		"{ctrl-c}": false, "{ctrl-d}": false, "{ctrl-z}": false, "y{enter}": false, "q": false, "git log{enter}": false, "sud{enter}": false,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newCaller(t, newScripted(), t.TempDir())
+			d.run("bash", d.call(`{"command":"bash","description":"d","mode":"async","tty":true,"shellId":"x"}`))
+			r, err := d.tools["write_bash"].Permission(t.Context(), d.call(`{"shellId":"x","input":"`+input+`"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			verdict := approval.Judge(approval.All, event.PermissionRules{Deny: []string{"bash(sudo *)", "bash(git push *)"}}, nil, r)
+			if (verdict.Verdict != approval.Grant) != asks {
+				t.Errorf("%q: %+v, want that somebody is asked or it is denied: %v", input, verdict, asks)
+			}
+		})
+	}
+}

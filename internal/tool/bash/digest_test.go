@@ -17,6 +17,9 @@ func TestTheSameCommandHasTheSameDigest(t *testing.T) {
 		if again := start(`{"description":"Try again","mode":"async","command":"npm start","shellId":"again"}`); first == "" || again != first {
 			t.Errorf("the digests are %q and %q", first, again)
 		}
+		if again := start(`{"command":"\n npm   'start' # once more","mode":"async","description":"x"}`); again != first {
+			t.Errorf("written in another way, the digest is %q and not %q", again, first)
+		}
 		for _, args := range []string{
 			`{"command":"npm stop","description":"Start it","mode":"async"}`,
 			`{"command":"npm start","description":"Start it","mode":"async","cwd":"/other"}`,

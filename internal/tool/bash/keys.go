@@ -3,6 +3,7 @@ package bash
 import (
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // keys are the names of keys, each followed by what a terminal sends for it. Enter is not
@@ -52,8 +53,23 @@ func (e writeRequest) typed(application bool) string {
 	return namedKeys("\r", application).Replace(text)
 }
 
-// judged returns the input of a request as a shell would read it from a terminal or a pipe.
-func (e writeRequest) judged() string { return strings.ReplaceAll(e.text(), "\r", "\n") }
+// judged returns the input of a request as a shell would read it from a terminal or a pipe:
+// Ctrl-C ends a line, and other keys that only end or stop a program are not part of it.
+func (e writeRequest) judged() string {
+	const ctrlD, ctrlZ, quit = "\x04", "\x1a", "\x1c"
+	return strings.Trim(strings.NewReplacer("\r", "\n", "\x03", "\n").Replace(e.text()), ctrlD+ctrlZ+quit)
+}
+
+// isEdited reports whether an input has keys with which a program changes what was typed: it
+// deletes or completes a word, or fetches an earlier line. Only terminals complete words.
+func (e writeRequest) isEdited(terminal bool) bool {
+	return strings.ContainsFunc(e.judged(), func(c rune) bool {
+		return unicode.IsControl(c) && c != '\n' && (c != '\t' || terminal)
+	})
+}
+
+// isUnfinished reports whether an input ends within a line, which later input continues.
+func (e writeRequest) isUnfinished() bool { return !e.eof && !strings.HasSuffix(e.judged(), "\n") }
 
 // hasArrows reports whether what is sent for an input depends on the mode of the terminal.
 func (e writeRequest) hasArrows() bool {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/tool"
@@ -199,21 +200,21 @@ func (s style) answer(dir string, r Result) tool.Result {
 }
 
 // digest returns the digest of a call that runs a command: what it runs and what came
-// of it. What the model says about the command, how it calls it and how long the call
-// waits makes no difference.
+// of it. What the model says about the command, how it writes and calls it and how long the
+// call waits makes no difference.
 func (q request) digest(r Result) string {
 	end := ""
 	if r.Ended() { // one in the background may have ended by chance when it is reported
 		end = r.endLine()
 	}
-	return tool.Digest(q.command, q.dir, fmt.Sprint(q.background, q.stdin, q.tty), r.Status, end, r.Output, r.NeedsInput)
+	return tool.Digest(shell.Parse(q.command).Meaning(), q.dir, fmt.Sprint(q.background, q.stdin, q.tty), r.Status, end, r.Output, r.NeedsInput)
 }
 
 // progressDigest returns the digest of a call that looks at tasks: what it looks for, and
 // what it shows. As long as a task runs, a call in another minute is another call: to
 // wait for something that takes long is no loop.
 func progressDigest(call tool.Call, shown string, tasks ...Result) string {
-	parts := []string{string(call.Arguments), shown}
+	parts := []string{tool.Meaning(call.Arguments), shown}
 	for _, r := range tasks {
 		if !r.Ended() {
 			parts = append(parts, fmt.Sprint("minute ", r.Duration/time.Minute.Milliseconds()))

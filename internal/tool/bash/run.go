@@ -387,7 +387,7 @@ func (r *runner) process(ctx context.Context, call tool.Call, q request) (proces
 		if err != nil {
 			return process.Spec{}, err
 		}
-		spec.Root, spec.Writable, spec.Repository = place.Root, place.Writable, place.Repository
+		spec.Root, spec.Writable, spec.Repository, spec.Family = place.Root, place.Writable, place.Repository, place.Family
 	}
 	if q.background {
 		spec.Class = process.Service

@@ -14,7 +14,6 @@ import (
 	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
-	"github.com/abide-run/abide/internal/process/sandbox"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
 )
@@ -98,23 +97,10 @@ func (w *writer) Permission(ctx context.Context, call tool.Call) (*approval.Requ
 			return nil, err
 		}
 	}
-	free, err := w.isFree(ctx, call, t)
-	if err != nil {
-		return nil, err
-	}
+	free := t.Process.Free // what is typed into it is done outside of the sandbox, too
 	return w.readThere(ctx, call, in, func(in approval.Surroundings) (*approval.Request, error) {
 		return inputRequest(e, t, in, body, free)
 	})
-}
-
-// isFree reports whether a running command is outside of the sandbox that commands have.
-// What is typed into it is done outside of the sandbox, too.
-func (w *writer) isFree(ctx context.Context, call tool.Call, t Task) (bool, error) {
-	if !w.Confined || t.Process.Key == "" || t.Process.Profile != sandbox.None {
-		return false, nil
-	}
-	there, err := w.elsewhere(ctx, call)
-	return there == nil, err // commands elsewhere have no sandbox to leave
 }
 
 // inputRequest returns the request for permission to write to the input of a command.
@@ -127,6 +113,7 @@ func inputRequest(e writeRequest, t Task, in approval.Surroundings, body shellRe
 		ask.More.Reasons = []string{"it is input to the running command " + command}
 		return ask, addBody(ask, body)
 	}
+	in.Edited, in.Unfinished = e.isEdited(t.Process.TTY), e.isUnfinished()
 	ask.ReadCommand(shell.Parse(e.judged()), in)
 	body.Warning = "The running command may take this input for commands."
 	if free {

@@ -90,12 +90,21 @@ func (f *files) requestWrite(ctx context.Context, call tool.Call, w writer) (*ap
 	if err == nil {
 		body.show(w.path, c)
 	}
-	return request(call, approval.Write, []string{w.path}, []workspace.Judgement{at}, p.dir, body)
+	r, err := request(call, approval.Write, []string{w.path}, []workspace.Judgement{at}, p.dir, body)
+	if err == nil {
+		r.Omitted = body.Omitted
+	}
+	return r, err
 }
 
 // show adds the change to the request.
 func (r *writeRequest) show(path string, c change) {
-	r.Diff, r.Digest = diff(path, c.old, c.new), workspace.Digest(c.old)
+	r.Diff, r.Omitted = Diff(path, c.old, c.new)
+	r.Digest = workspace.Digest(c.old)
+	if r.Omitted != "" {
+		r.CanOffer = false
+		r.Intention += ". It is too large to be shown whole: " + r.Omitted
+	}
 	if len(c.new) <= maxContents {
 		contents := strings.ToValidUTF8(string(c.new), "\ufffd")
 		r.Contents = &contents
@@ -177,7 +186,7 @@ func (f *files) change(ctx context.Context, call tool.Call, at access, w writer,
 	if err == nil && p.file.Protected != "" && f.Approved != nil {
 		f.Approved(call, p.file.Path, c.new)
 	}
-	return tool.Result{Text: w.done, Detailed: diff(w.path, c.old, c.new)}, err
+	return tool.Result{Text: w.done, Detailed: resultDiff(w.path, c.old, c.new)}, err
 }
 
 // earlierResult returns the result of an earlier attempt that has made the change. It returns
@@ -203,7 +212,7 @@ func earlierResult(ctx context.Context, call tool.Call, at access, kept *Checkpo
 		if err != nil {
 			return none, err
 		}
-		return &tool.Result{Text: w.done, Detailed: diff(w.path, old, now)}, nil
+		return &tool.Result{Text: w.done, Detailed: resultDiff(w.path, old, now)}, nil
 	}
 	interrupted := fail("", "This change of %s was begun when the runtime stopped, and the file has been changed by something else since: it is not known whether this change was made. View the file before you repeat it.", w.path)
 	interrupted.Code = event.CodeInterrupted

@@ -11,14 +11,24 @@ import (
 )
 
 const (
-	maxDiff    = 64 << 10 // maximum bytes of a diff
-	maxCompare = 1 << 20  // maximum bytes that are compared
+	maxDiff    = 64 << 10 // maximum bytes of a diff in a result
+	maxAsked   = 1 << 20  // maximum bytes of a diff in a question; an event with it stays well below what clients take
+	maxCompare = 1 << 20  // maximum bytes that are compared; of larger parts all lines are removed and added
+	maxLine    = 2 << 10  // bytes of a line that are shown if the diff is too long
 	nearby     = 3        // lines of context around a change
 )
 
-// Diff returns the change of a file in the format of git, for people; old is nil for a
-// new file.
-func Diff(path string, old, now []byte) string { return diff(path, old, now) }
+// Diff returns the change of a file in the format of git, for a question to people; old is
+// nil for a new file. If it cannot be shown whole, omitted says what is not shown.
+func Diff(path string, old, now []byte) (shown, omitted string) {
+	return clip(diff(path, old, now), maxAsked)
+}
+
+// resultDiff returns the change of a file in the format of git, for a result.
+func resultDiff(path string, old, now []byte) string {
+	shown, _ := clip(diff(path, old, now), maxDiff)
+	return shown
+}
 
 // diff returns the change of a file in the format of git; old is nil for a new file.
 func diff(path string, old, now []byte) string {
@@ -38,10 +48,11 @@ func diff(path string, old, now []byte) string {
 func changes(from, to string, old, now []byte) string {
 	start, end := common(old, now)
 	before, after := text.Valid(old[start:len(old)-end]), text.Valid(now[start:len(now)-end])
-	if len(before)+len(after) > maxCompare {
-		return fmt.Sprintf("--- %s\n+++ %s\n[%d bytes become %d bytes]\n", from, to, len(before), len(after))
+	edits := []udiff.Edit{{Start: 0, End: len(before), New: after}}
+	if len(before)+len(after) <= maxCompare {
+		edits = udiff.Lines(before, after)
 	}
-	u, err := udiff.ToUnifiedDiff(from, to, before, udiff.Lines(before, after), nearby)
+	u, err := udiff.ToUnifiedDiff(from, to, before, edits, nearby)
 	if err != nil {
 		return err.Error()
 	}
@@ -50,7 +61,7 @@ func changes(from, to string, old, now []byte) string {
 		h.FromLine += lines
 		h.ToLine += lines
 	}
-	return clip(u.String())
+	return u.String()
 }
 
 // common returns the length of the common beginning and of the common end of two texts,
@@ -86,16 +97,47 @@ func lineBack(b []byte, lines int) int {
 	return at + 1
 }
 
-// clip cuts a diff that is too long at the end of a line.
-func clip(s string) string {
-	if len(s) <= maxDiff {
-		return s
+// clip cuts a diff that is longer than most bytes: first the middle of long lines, and if
+// that is not enough, lines in the middle of the diff. What stands at the end stays, and
+// omitted says how much is not shown; it is empty if that is nothing.
+func clip(s string, most int) (shown, omitted string) {
+	if len(s) <= most {
+		return s, ""
 	}
-	shown := s[:strings.LastIndexByte(s[:maxDiff], '\n')+1]
-	if shown == "" {
-		shown = text.Cut(s, maxDiff) + "\n"
+	var lines []string
+	total, cut := 0, 0
+	for line := range strings.Lines(s) {
+		short, left := clipLine(line)
+		lines, total, cut = append(lines, short), total+len(short), cut+left
 	}
-	return shown + fmt.Sprintf("[%d more lines]\n", strings.Count(s[len(shown):], "\n"))
+	first, last, gone := 0, len(lines), 0
+	if total > most {
+		for size := 0; size+len(lines[first]) <= most/2; first++ {
+			size += len(lines[first])
+		}
+		for size := 0; size+len(lines[last-1]) <= most/2; last-- {
+			size += len(lines[last-1])
+		}
+		for _, line := range lines[first:last] {
+			gone += len(line)
+		}
+	}
+	omitted = fmt.Sprintf("%d lines and %d bytes of the change are not shown", last-first, cut+gone)
+	if first == last || gone == 0 {
+		return strings.Join(lines, ""), fmt.Sprintf("%d bytes in the middle of long lines of the change are not shown", cut)
+	}
+	return strings.Join(lines[:first], "") + fmt.Sprintf("[%d lines with %d bytes are not shown]\n", last-first, gone) + strings.Join(lines[last:], ""), omitted
+}
+
+// clipLine cuts the middle of a long line, and returns how many bytes it has left out.
+func clipLine(line string) (short string, left int) {
+	if len(line) <= maxLine {
+		return line, 0
+	}
+	head := text.Cut(line, maxLine/2)
+	tail := strings.ToValidUTF8(line[len(line)-maxLine/2:], "")
+	left = len(line) - len(head) - len(tail)
+	return fmt.Sprintf("%s[%d bytes are not shown]%s", head, left, tail), left
 }
 
 // unchanged returns lines of a file as a diff without changes.

@@ -297,8 +297,8 @@ func TestPermissionToWriteShowsTheChange(t *testing.T) {
 
 func TestALargeChangeIsShownInPart(t *testing.T) {
 	b := newFixture(t)
-	r, fields := b.request("create", `{"path":"new.txt","file_text":`+quoted(strings.Repeat("line\n", 100_000))+`}`)
-	if len(r.Ask) > 100<<10 || fields["newFileContents"] != nil || !strings.Contains(fields["diff"].(string), " more lines]") {
+	r, fields := b.request("create", `{"path":"new.txt","file_text":`+quoted(strings.Repeat("line\n", 500_000))+`}`)
+	if len(r.Ask) > 3<<19 || fields["newFileContents"] != nil || !strings.Contains(fields["diff"].(string), " bytes are not shown]\n") {
 		t.Errorf("%d bytes", len(r.Ask))
 	}
 	b.put("big.txt", strings.Repeat("line\n", 1_000_000)+"here\n"+strings.Repeat("line\n", 1_000_000))

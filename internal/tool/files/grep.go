@@ -118,11 +118,15 @@ func (g *grep) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return finish(tool.Result{}, err)
 	}
-	return finish(c.run(ctx, at))
+	return finish(c.run(ctx, at, call))
 }
 
-func (c *grepCall) run(ctx context.Context, at access) (tool.Result, error) {
+func (c *grepCall) run(ctx context.Context, at access, call tool.Call) (tool.Result, error) {
 	q, err := c.query()
+	if err != nil {
+		return tool.Result{}, err
+	}
+	at, covered, err := c.withoutUnread(ctx, at, call)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -134,6 +138,9 @@ func (c *grepCall) run(ctx context.Context, at access) (tool.Result, error) {
 		return tool.Result{}, fail("", "Error: Search paths do not exist: %s", strings.Join(found.Missing, ", "))
 	}
 	setFolders(c.roots, found)
+	if covered != nil {
+		c.leaveOut(&found, covered)
+	}
 	return tool.Result{Text: c.answer(&found) + problemNote(found)}, nil
 }
 

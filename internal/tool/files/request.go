@@ -34,6 +34,7 @@ type writeRequest struct {
 	LeadsTo    []string `json:"leadsTo,omitempty"`    // an addition of abide: the path without links, if it differs
 	Digest     string   `json:"fileDigest,omitempty"` // an addition of abide: digest of the old content
 	Protected  string   `json:"protected,omitempty"`  // an addition of abide: why the file is protected
+	Omitted    string   `json:"omitted,omitempty"`    // an addition of abide: what of the change Diff does not show
 }
 
 // request returns the request for paths and the judgements about them, and about the

@@ -335,7 +335,21 @@ func (g *Guard) lookBetween(ctx context.Context, id event.SessionID) {
 // person to decide, unless it was shown before; any other is taken over. It may be ours if
 // a command was started or has ended since the last look, which the caller knows, or if a
 // process of the session is running or was running at the last look.
-func (w *watch) compare(ctx context.Context, ours bool, shown []string) (err error) {
+func (w *watch) compare(ctx context.Context, ours bool, shown []string) error {
+	for range maxLinked {
+		if again, err := w.compareOnce(ctx, ours, shown); err != nil || !again {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxLinked is the maximum number of folders, one in the other, with links in their places.
+const maxLinked = 8
+
+// compareOnce looks at all files. It reports true if a link in the place of a folder was put
+// back: then the names in the folder are those of other files than the look has found.
+func (w *watch) compareOnce(ctx context.Context, ours bool, shown []string) (again bool, err error) {
 	defer func() {
 		if err != nil {
 			w.guard.forget(w.session)
@@ -346,23 +360,34 @@ func (w *watch) compare(ctx context.Context, ours bool, shown []string) (err err
 		Dirs: w.base.Dirs, Known: w.base.Files, Owner: process.Owner(w.session), Kin: w.kin, Since: w.base.Taken,
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	ours = ours || found.Busy || w.base.Alive
 	var put []string
+	var linked []string
+	isInLinked := func(path string) bool {
+		return slices.ContainsFunc(linked, func(dir string) bool { return strings.HasPrefix(path, dir+"/") })
+	}
 	for _, c := range w.base.changes(found) {
+		if isInLinked(c.Path) {
+			again = true
+			continue
+		}
 		if !ours || slices.Contains(shown, c.Path) || w.guard.isApproved(placedPath{w.place, c.Path}, c.After, since) {
 			w.base.set(c.Path, c.After)
 			continue
 		}
 		if err := w.putBack(ctx, c); err != nil {
-			return err
+			return false, err
 		}
 		put = append(put, c.Path)
+		if c.After.Link != "" && (c.After.IsFolder() || c.Before.IsFolder()) {
+			linked = append(linked, c.Path)
+		}
 	}
 	w.base.Looked = now
 	w.base.setAlive(found.Busy)
-	return w.refresh(ctx, put)
+	return again, w.refresh(ctx, put)
 }
 
 // refresh takes over what files are like now.

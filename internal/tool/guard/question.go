@@ -24,9 +24,11 @@ type request struct {
 	FileName   string   `json:"fileName"`
 	Diff       string   `json:"diff"`
 	CanOffer   bool     `json:"canOfferSessionApproval"`
-	Protected  string   `json:"protected"` // an addition of abide: why the files are protected
-	PutBack    bool     `json:"putBack"`   // an addition of abide: true if the question is about changes that were put back
-	Changes    []string `json:"changes"`   // an addition of abide: ids of the changes
+	Protected  string   `json:"protected"`         // an addition of abide: why the files are protected
+	PutBack    bool     `json:"putBack"`           // an addition of abide: true if the question is about changes that were put back
+	Changes    []string `json:"changes"`           // an addition of abide: ids of the changes
+	Command    string   `json:"command,omitempty"` // an addition of abide: the command of the call during which the changes were found; empty if the call has none, or if they are older
+	Omitted    string   `json:"omitted,omitempty"` // an addition of abide: what of the changes Diff does not show
 }
 
 // request returns the question about all changes that nobody has decided about; nil if
@@ -36,25 +38,46 @@ func (w *watch) request(call tool.Call) (json.RawMessage, error) {
 		return nil, nil
 	}
 	r := request{Kind: approval.Write, ToolCallID: call.ID, PutBack: true}
-	var names, reasons []string
+	if !slices.ContainsFunc(w.pending, func(c change) bool { return c.Told != "" && c.Told != call.Key }) {
+		r.Command = commandOf(call)
+	}
+	var names, reasons, omitted []string
 	for _, c := range w.pending {
 		names = append(names, c.Path)
 		reasons = append(reasons, c.Reason)
 		r.Changes = append(r.Changes, c.ID)
-		r.Diff += c.diff()
+		shown, left := c.diff()
+		r.Diff += shown
+		if left != "" {
+			omitted = append(omitted, c.Path+": "+left)
+		}
 	}
 	slices.Sort(reasons)
 	r.FileName, r.Protected = strings.Join(names, ", "), strings.Join(slices.Compact(reasons), "; ")
 	r.Intention = "A command has changed what is protected. The change was put back; a yes makes it again. Protected: " + r.Protected
+	if r.Omitted = strings.Join(omitted, "; "); r.Omitted != "" {
+		r.Intention += ". It is too large to be shown whole: " + r.Omitted
+	}
 	return json.Marshal(r)
 }
 
-// diff returns the change as text for people.
-func (c change) diff() string {
-	if c.Before.Crowd || c.After.Crowd {
-		return fmt.Sprintf("%s [files in the folder have changed; there are too many to show or keep them: it could not be put back]\n", c.Path)
+// commandOf returns the command that a call runs; empty if it runs none.
+func commandOf(call tool.Call) string {
+	var a struct {
+		Command string `json:"command"`
 	}
-	text := files.Diff(c.Path, content(c.Before), content(c.After))
+	if json.Unmarshal(call.Arguments, &a) != nil {
+		return ""
+	}
+	return a.Command
+}
+
+// diff returns the change as text for people, and what of it is not shown.
+func (c change) diff() (text, omitted string) {
+	if c.Before.Crowd || c.After.Crowd {
+		return fmt.Sprintf("%s [files in the folder have changed; there are too many to show or keep them: it could not be put back]\n", c.Path), ""
+	}
+	text, omitted = files.Diff(c.Path, content(c.Before), content(c.After))
 	switch {
 	case c.Before.Link != c.After.Link:
 		text += fmt.Sprintf("[link to %q becomes link to %q]\n", c.Before.Link, c.After.Link)
@@ -66,7 +89,7 @@ func (c change) diff() string {
 	if c.Problem != "" {
 		text += "[it could not be put back: " + c.Problem + "]\n"
 	}
-	return text
+	return text, omitted
 }
 
 // content returns what a file held; nil if there was none.

@@ -43,7 +43,7 @@ func (d draft) head(room int) (h *Head, shortened, ok bool) {
 	left := room - fixedHead
 	older := d.requests()
 	if n := len(older); d.inFull && n > 0 {
-		left -= h.setNewest(older[n-1], d.images())
+		left -= h.setNewest(older[n-1], d.newest())
 		older = older[:n-1]
 	}
 	if left < leastSummary {
@@ -84,17 +84,17 @@ func (d draft) omitted() int {
 	return d.before.Omitted
 }
 
-// images returns the images of the newest request.
-func (d draft) images() []model.Image {
+// newest returns a message with the images and documents of the newest request.
+func (d draft) newest() *model.Message {
 	for _, it := range slices.Backward(d.replaced) {
 		if it.Asked {
-			return it.Images
+			return &model.Message{Images: it.Images, Documents: it.Documents}
 		}
 	}
 	if d.before != nil {
-		return d.before.Images
+		return &model.Message{Images: d.before.Images, Documents: d.before.Documents}
 	}
-	return nil
+	return &model.Message{}
 }
 
 // notices returns the messages that the model has not seen and no person wrote. They are
@@ -120,9 +120,9 @@ func (d draft) digest(room int) string {
 }
 
 // setNewest puts the newest request into the head, and returns its size in tokens.
-func (h *Head) setNewest(text string, images []model.Image) int {
-	h.Asked, h.Images = []string{text}, images
-	return window.Tokens(userMessage(text)) + window.Of(&model.Message{Images: images})
+func (h *Head) setNewest(text string, with *model.Message) int {
+	h.Asked, h.Images, h.Documents = []string{text}, with.Images, with.Documents
+	return window.Tokens(userMessage(text)) + window.Of(with)
 }
 
 // prependSince puts a text at the beginning of Since, and returns its size in tokens.

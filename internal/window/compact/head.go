@@ -17,6 +17,8 @@ type Head struct {
 	Images  []model.Image `json:"images,omitempty"`  // images of the newest request, if that is in Asked in full
 	Summary string        `json:"summary"`
 	Since   string        `json:"since,omitempty"` // text about messages that are neither summarised nor kept
+
+	Documents []model.Document `json:"documents,omitempty"` // documents of the newest request, like Images
 }
 
 // Message returns the head as the model reads it.
@@ -33,7 +35,7 @@ func (h *Head) Message() *model.Message {
 	w.WriteString(quote(h.Summary))
 	w.WriteString(summaryClosing)
 	w.WriteString(h.reminder())
-	return &model.Message{Role: model.User, Text: w.String(), Images: h.Images}
+	return &model.Message{Role: model.User, Text: w.String(), Images: h.Images, Documents: h.Documents}
 }
 
 // The layout of a head. Recordings of clients match it.

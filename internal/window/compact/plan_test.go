@@ -18,6 +18,8 @@ func TestWhatTheModelHasNotSeenIsKeptAsItWas(t *testing.T) {
 	old := []compact.Item{asked("begin"), answered(strings.Repeat("work ", 500))}
 	pictured := asked("what is this?")
 	pictured.Images = []model.Image{{MediaType: "image/png", Data: []byte("p")}}
+	documented := asked("what does this say?")
+	documented.Documents = []model.Document{{Name: "a.pdf", MediaType: model.PDF, Data: []byte("p")}}
 	for name, fresh := range map[string][]compact.Item{
 		"a notice":                   {noticed("task 1 has ended")},
 		"several notices":            {noticed("task 1 has ended"), noticed("task 2 has ended")},
@@ -27,6 +29,7 @@ func TestWhatTheModelHasNotSeenIsKeptAsItWas(t *testing.T) {
 		"requests around a notice":   {asked("do this"), noticed("task 1 has ended"), asked("and that")},
 		"a picture among requests":   {pictured, asked("answer in one word")},
 		"a picture":                  {pictured},
+		"a document":                 {documented},
 		"calls":                      called("task 1 has begun", "failed"),
 		"calls, and then a notice":   append(called("task 1 has begun"), noticed("task 1 has ended")),
 		"calls, and then a request":  append(called("task 1 has begun"), asked("stop")),
@@ -54,7 +57,7 @@ func checkUnseen(t *testing.T, name string, in compact.Input, fresh []compact.It
 	}
 	list := view(in.Items, r)
 	for _, it := range fresh {
-		if it.Asked && len(list) > 0 && r.Head.Asked[len(r.Head.Asked)-1] == it.Text && len(r.Head.Images) == len(it.Images) {
+		if it.Asked && len(list) > 0 && r.Head.Asked[len(r.Head.Asked)-1] == it.Text && len(r.Head.Images) == len(it.Images) && len(r.Head.Message().Documents) == len(it.Documents) {
 			continue // the head has it, in full
 		}
 		if n := count(list, it.Message); n != 1 {

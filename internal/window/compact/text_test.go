@@ -51,13 +51,13 @@ func TestAHeadSaysWhatIsLeftOutAndCannotBeForged(t *testing.T) {
 }
 
 func TestAHeadIsEncodedAndDecoded(t *testing.T) {
-	h := compact.Head{Asked: []string{"a"}, Omitted: 1, Images: []model.Image{{MediaType: "image/png", Data: []byte{1}}}, Summary: "s", Since: "t"}
+	h := compact.Head{Asked: []string{"a"}, Omitted: 1, Images: []model.Image{{MediaType: "image/png", Data: []byte{1}}}, Documents: []model.Document{{Name: "d", Data: []byte{2}}}, Summary: "s", Since: "t"}
 	b, err := json.Marshal(h)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var again compact.Head
-	if err := json.Unmarshal(b, &again); err != nil || again.Message().Text != h.Message().Text || len(again.Message().Images) != 1 {
+	if err := json.Unmarshal(b, &again); err != nil || again.Message().Text != h.Message().Text || len(again.Message().Images) != 1 || len(again.Message().Documents) != 1 {
 		t.Errorf("%s became %+v, %v", b, again, err)
 	}
 }

@@ -67,6 +67,9 @@ func (b Bounds) block(number string, m *model.Message, tool string) string {
 }
 
 func pictures(m *model.Message) string {
+	if len(m.Documents) > 0 && len(m.Images) == 0 {
+		return fmt.Sprintf(" (%d documents)", len(m.Documents))
+	}
 	if len(m.Images) == 0 {
 		return ""
 	}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/process/sandbox"
 	pb "github.com/abide-run/abide/internal/workspace/workspacepb"
 )
 
@@ -54,6 +55,7 @@ func specTo(s process.Spec) *pb.Spec {
 			Time: durationpb.New(s.Limits.Time), Memory: s.Limits.Memory, Processes: int64(s.Limits.Processes),
 		},
 	}
+	p.Root, p.Family, p.Free, p.Require, p.Offline = []byte(s.Root), string(s.Family), s.Free, s.Require, s.Offline
 	if s.Env != nil {
 		p.Environment = &pb.Environment{Variables: bytesOf(s.Env)}
 	}
@@ -70,6 +72,7 @@ func specOf(p *pb.Spec) process.Spec {
 			Time: p.GetLimits().GetTime().AsDuration(), Memory: p.GetLimits().GetMemory(), Processes: clamp(p.GetLimits().GetProcesses()),
 		},
 	}
+	s.Root, s.Family, s.Free, s.Require, s.Offline = string(p.GetRoot()), process.Owner(p.GetFamily()), p.GetFree(), p.GetRequire(), p.GetOffline()
 	if p.GetEnvironment() != nil {
 		s.Env = append([]string{}, textsOf(p.GetEnvironment().GetVariables())...) // an empty environment is not nil
 	}
@@ -109,7 +112,7 @@ func streamOf(s pb.Stream) process.Stream {
 func processTo(i process.Info) *pb.Process {
 	p := &pb.Process{
 		Id: string(i.ID), Key: i.Key, Owner: string(i.Owner), Command: []byte(i.Command), Arguments: bytesOf(i.Args), Directory: []byte(i.Dir),
-		Title: []byte(i.Title), Class: string(i.Class), Terminal: i.TTY, Stdin: i.Stdin,
+		Title: []byte(i.Title), Class: string(i.Class), Terminal: i.TTY, Stdin: i.Stdin, Profile: string(i.Profile), Free: i.Free,
 		State: string(i.State), Reason: []byte(i.Reason), Pid: int64(i.PID), Created: timeTo(i.Created), Started: timeTo(i.Started), Ended: timeTo(i.Ended),
 		Reading: i.Reading, Lingering: i.Lingering, Gone: i.Gone, Unkept: i.Unkept, Seen: i.Seen, Dropped: i.Dropped, Folder: []byte(i.Files.Dir), OutputFile: []byte(i.Files.Output),
 		Output: &pb.Process_Counts{Bytes: i.Output.Bytes, Stdout: i.Output.Stdout, Stderr: i.Output.Stderr, Omitted: i.Output.Omitted},
@@ -126,7 +129,7 @@ func processTo(i process.Info) *pb.Process {
 func processOf(p *pb.Process) process.Info {
 	i := process.Info{
 		ID: process.ID(p.GetId()), Key: p.GetKey(), Owner: process.Owner(p.GetOwner()), Command: string(p.GetCommand()), Args: textsOf(p.GetArguments()), Dir: string(p.GetDirectory()),
-		Title: string(p.GetTitle()), Class: process.Class(p.GetClass()), TTY: p.GetTerminal(), Stdin: p.GetStdin(),
+		Title: string(p.GetTitle()), Class: process.Class(p.GetClass()), TTY: p.GetTerminal(), Stdin: p.GetStdin(), Profile: sandbox.Profile(p.GetProfile()), Free: p.GetFree(),
 		State: process.State(p.GetState()), Reason: string(p.GetReason()), PID: clamp(p.GetPid()), Created: timeOf(p.GetCreated()), Started: timeOf(p.GetStarted()), Ended: timeOf(p.GetEnded()),
 		Reading: p.GetReading(), Lingering: p.GetLingering(), Gone: p.GetGone(), Unkept: p.GetUnkept(), Seen: p.GetSeen(), Dropped: p.GetDropped(), Files: process.Files{Dir: string(p.GetFolder()), Output: string(p.GetOutputFile())},
 		Output: countsOf(p.GetOutput()),

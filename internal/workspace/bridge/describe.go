@@ -17,8 +17,10 @@ import (
 // served wrongly, or would understand an answer wrongly, and when one side needs what an older
 // one does not know; other additions do not raise it. Version 2 has Look, by which commands
 // are judged, and says in a survey whether processes may be changing files: without that, a
-// survey of an older workspace would be taken for one of files at rest.
-const Protocol = 2
+// survey of an older workspace would be taken for one of files at rest. Version 3 confines
+// commands: an older workspace would run them unconfined, and an older engine would have no way
+// to run one without.
+const Protocol = 3
 
 // Headers of requests, beside the token.
 const (

@@ -72,7 +72,7 @@ func (s *Server) http(requests context.Context, g *inFlight) *http.Server {
 		Protocols:         protocols(),
 		HTTP2:             keepalive(),
 		TLSConfig:         s.TLS,
-		ConnContext:       gate.ConnContext,
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return withAnswers(gate.ConnContext(ctx, c)) },
 		ReadHeaderTimeout: 10 * time.Second,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          discardLog,
@@ -118,9 +118,10 @@ func (s *Server) handler(g *inFlight) http.Handler {
 	mux := http.NewServeMux()
 	served := &service{s.Workspace, s.About, g}
 	mux.HandleFunc("POST "+rawShowPath, served.showRaw)
-	mux.Handle(workspacepb.NewWorkspaceServiceHandler(served,
+	path, service := workspacepb.NewWorkspaceServiceHandler(served,
 		connect.WithReadMaxBytes(maxMessage), connect.WithInterceptors(stopping{}),
-		connect.WithCompression("gzip", nil, nil))) // no compression: networks are fast, and much data does not compress
+		connect.WithCompression("gzip", nil, nil)) // no compression: networks are fast, and much data does not compress
+	mux.Handle(path, limitAnswers(service))
 	refuse := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err, status := error(connect.NewError(connect.CodeUnauthenticated, errToken)), http.StatusUnauthorized

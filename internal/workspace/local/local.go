@@ -10,6 +10,7 @@ import (
 
 	"github.com/abide-run/abide/internal/approval/protect"
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/process/sandbox"
 	"github.com/abide-run/abide/internal/workspace"
 )
 
@@ -24,8 +25,8 @@ func New(dir string, m *process.Manager) workspace.Workspace {
 type Options struct {
 	// Confine keeps file calls inside the folder: none of them reads, writes or describes
 	// anything outside of it. Below it no link is followed, except by calls with a scope,
-	// which follow links that stay inside. Commands are not confined: they have all rights
-	// of the user who runs this program.
+	// which follow links that stay inside. What commands may do is for the sandbox of the
+	// process manager.
 	Confine bool
 	// Protected reports whether a path without links is protected, and why. Judge returns
 	// that, so that an engine on another machine asks a person before it changes the file:
@@ -34,6 +35,9 @@ type Options struct {
 	// List is the list of protected files that Survey looks at. The zero value has those of
 	// projects only.
 	List protect.List
+	// Roots returns the working directories of a session, for engines on other machines: only
+	// here it is known where they lead to. It is nil if engines name them without links.
+	Roots func(session process.Owner) (*sandbox.Roots, error)
 }
 
 // NewServed returns the workspace of a folder, which must exist.
@@ -45,7 +49,9 @@ func NewServed(dir string, m *process.Manager, o Options) (workspace.Workspace, 
 			return workspace.Workspace{}, err
 		}
 	}
-	return newWorkspace(f, m), nil
+	w := newWorkspace(f, m)
+	w.Processes.(*processes).roots = o.Roots
+	return w, nil
 }
 
 // Guarding returns the files of a workspace of this package with another list of protected
@@ -58,7 +64,7 @@ func Guarding(w workspace.Workspace, list protect.List) workspace.Guarded {
 
 func newWorkspace(f *files, m *process.Manager) workspace.Workspace {
 	f.manager = m
-	return workspace.Workspace{Files: f, Processes: &processes{m, f}}
+	return workspace.Workspace{Files: f, Processes: &processes{manager: m, files: f}}
 }
 
 // files are the files of this machine, or those in one folder of it.
@@ -77,6 +83,7 @@ var _ workspace.Files = (*files)(nil)
 type processes struct {
 	manager *process.Manager
 	files   *files
+	roots   func(session process.Owner) (*sandbox.Roots, error) // nil if specs name roots without links
 }
 
 var _ workspace.Processes = (*processes)(nil)

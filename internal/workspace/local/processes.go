@@ -1,7 +1,9 @@
 package local
 
 import (
+	"cmp"
 	"context"
+	"path/filepath"
 	"syscall"
 
 	"github.com/abide-run/abide/internal/process"
@@ -11,7 +13,38 @@ import (
 // Start implements workspace.Processes.
 func (p *processes) Start(ctx context.Context, spec process.Spec) (process.Info, bool, error) {
 	spec.Dir = p.files.absolute(spec.Dir)
+	if p.roots != nil {
+		if err := p.settle(&spec); err != nil {
+			return process.Info{}, false, err
+		}
+	}
 	return p.manager.Start(ctx, spec)
+}
+
+// settle sets what a command of an engine elsewhere may change: the working directory of its
+// session with the repository that it had first, or, for a command that names none, the
+// folder that it runs in.
+func (p *processes) settle(spec *process.Spec) error {
+	if spec.Owner == "" {
+		return nil // the start refuses it
+	}
+	name := p.files.absolute(cmp.Or(spec.Root, spec.Dir))
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		spec.Root = ""
+		return nil // the start says what is wrong with the folder
+	}
+	roots, err := p.roots(cmp.Or(spec.Family, spec.Owner))
+	if err != nil {
+		return err
+	}
+	pin := roots.PinAny
+	if spec.Root != "" {
+		pin = roots.Pin
+	}
+	spec.Root = real
+	spec.Repository, err = pin(name, real)
+	return err
 }
 
 // Find implements workspace.Processes.

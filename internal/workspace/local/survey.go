@@ -25,13 +25,15 @@ func (w *files) Survey(ctx context.Context, r workspace.SurveyRequest) (workspac
 		w.addTargets(&s, r.Dirs)
 	}
 	var paths []string
-	found := make(map[string]bool)
+	found, isParent := make(map[string]bool), make(map[string]bool)
 	for _, t := range s.Targets {
-		paths, found[t.Path] = append(paths, t.Path), true
+		paths, found[t.Path], isParent[t.Path] = append(paths, t.Path), true, t.Parent
 	}
 	for path := range r.Known {
 		if !found[path] && w.isConfined(path) {
-			paths, s.Reasons[path] = append(paths, path), w.list.Reason(protect.Target{Path: path})
+			known := r.Known[path]
+			isParent[path] = known.IsFolder() && !known.Crowd
+			paths, s.Reasons[path] = append(paths, path), w.list.Reason(protect.Target{Path: path, Parent: isParent[path]})
 		}
 	}
 	for _, path := range paths {
@@ -39,7 +41,11 @@ func (w *files) Survey(ctx context.Context, r workspace.SurveyRequest) (workspac
 			return workspace.Survey{}, context.Cause(ctx)
 		}
 		if _, done := s.States[path]; !done {
-			s.States[path] = protect.Look(path, r.Known[path])
+			if isParent[path] {
+				s.States[path] = protect.LookAtParent(path)
+			} else {
+				s.States[path] = protect.Look(path, r.Known[path])
+			}
 		}
 	}
 	return s, nil

@@ -2778,7 +2778,12 @@ type Spec struct {
 	Terminal      *Size                  `protobuf:"bytes,9,opt,name=terminal,proto3" json:"terminal,omitempty"`       // a terminal of that size instead of pipes
 	Stdin         bool                   `protobuf:"varint,10,opt,name=stdin,proto3" json:"stdin,omitempty"`           // keep standard input open
 	Limits        *Limits                `protobuf:"bytes,11,opt,name=limits,proto3" json:"limits,omitempty"`
-	Quota         int64                  `protobuf:"varint,12,opt,name=quota,proto3" json:"quota,omitempty"` // bytes of disk for the output; the workspace's if zero
+	Quota         int64                  `protobuf:"varint,12,opt,name=quota,proto3" json:"quota,omitempty"`     // bytes of disk for the output; the workspace's if zero
+	Root          []byte                 `protobuf:"bytes,13,opt,name=root,proto3" json:"root,omitempty"`        // folder that a confined command may change: absolute, or below the workspace's; the directory if empty
+	Family        string                 `protobuf:"bytes,14,opt,name=family,proto3" json:"family,omitempty"`    // session whose folders the command has; the owner if empty
+	Free          bool                   `protobuf:"varint,15,opt,name=free,proto3" json:"free,omitempty"`       // not confined: a person has allowed that
+	Require       bool                   `protobuf:"varint,16,opt,name=require,proto3" json:"require,omitempty"` // not started where it cannot be confined
+	Offline       bool                   `protobuf:"varint,17,opt,name=offline,proto3" json:"offline,omitempty"` // no network
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2895,6 +2900,41 @@ func (x *Spec) GetQuota() int64 {
 		return x.Quota
 	}
 	return 0
+}
+
+func (x *Spec) GetRoot() []byte {
+	if x != nil {
+		return x.Root
+	}
+	return nil
+}
+
+func (x *Spec) GetFamily() string {
+	if x != nil {
+		return x.Family
+	}
+	return ""
+}
+
+func (x *Spec) GetFree() bool {
+	if x != nil {
+		return x.Free
+	}
+	return false
+}
+
+func (x *Spec) GetRequire() bool {
+	if x != nil {
+		return x.Require
+	}
+	return false
+}
+
+func (x *Spec) GetOffline() bool {
+	if x != nil {
+		return x.Offline
+	}
+	return false
 }
 
 type Environment struct {
@@ -3083,6 +3123,8 @@ type Process struct {
 	Dropped       bool                   `protobuf:"varint,25,opt,name=dropped,proto3" json:"dropped,omitempty"`
 	Reading       bool                   `protobuf:"varint,26,opt,name=reading,proto3" json:"reading,omitempty"` // it waits for somebody to type something
 	Unkept        bool                   `protobuf:"varint,27,opt,name=unkept,proto3" json:"unkept,omitempty"`   // its keeper died before it, so that nobody knows its processes
+	Profile       string                 `protobuf:"bytes,28,opt,name=profile,proto3" json:"profile,omitempty"`  // how it is confined: workspace; empty if it is not
+	Free          bool                   `protobuf:"varint,29,opt,name=free,proto3" json:"free,omitempty"`       // it is not confined, and others there are
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3302,6 +3344,20 @@ func (x *Process) GetReading() bool {
 func (x *Process) GetUnkept() bool {
 	if x != nil {
 		return x.Unkept
+	}
+	return false
+}
+
+func (x *Process) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+func (x *Process) GetFree() bool {
+	if x != nil {
+		return x.Free
 	}
 	return false
 }
@@ -7574,7 +7630,7 @@ const file_workspace_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\fR\x04text\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x18\n" +
 	"\acontext\x18\x03 \x01(\bR\acontext\x12\x16\n" +
-	"\x06counts\x18\x04 \x01(\bR\x06counts\"\x89\x03\n" +
+	"\x06counts\x18\x04 \x01(\bR\x06counts\"\xfd\x03\n" +
 	"\x04Spec\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x18\n" +
@@ -7588,7 +7644,12 @@ const file_workspace_proto_rawDesc = "" +
 	"\x05stdin\x18\n" +
 	" \x01(\bR\x05stdin\x122\n" +
 	"\x06limits\x18\v \x01(\v2\x1a.abide.workspace.v1.LimitsR\x06limits\x12\x14\n" +
-	"\x05quota\x18\f \x01(\x03R\x05quota\"+\n" +
+	"\x05quota\x18\f \x01(\x03R\x05quota\x12\x12\n" +
+	"\x04root\x18\r \x01(\fR\x04root\x12\x16\n" +
+	"\x06family\x18\x0e \x01(\tR\x06family\x12\x12\n" +
+	"\x04free\x18\x0f \x01(\bR\x04free\x12\x18\n" +
+	"\arequire\x18\x10 \x01(\bR\arequire\x12\x18\n" +
+	"\aoffline\x18\x11 \x01(\bR\aoffline\"+\n" +
 	"\vEnvironment\x12\x1c\n" +
 	"\tvariables\x18\x01 \x03(\fR\tvariables\"4\n" +
 	"\x04Size\x12\x12\n" +
@@ -7597,7 +7658,7 @@ const file_workspace_proto_rawDesc = "" +
 	"\x06Limits\x12-\n" +
 	"\x04time\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x04time\x12\x16\n" +
 	"\x06memory\x18\x02 \x01(\x03R\x06memory\x12\x1c\n" +
-	"\tprocesses\x18\x03 \x01(\x03R\tprocesses\"\xde\a\n" +
+	"\tprocesses\x18\x03 \x01(\x03R\tprocesses\"\x8c\b\n" +
 	"\aProcess\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n" +
@@ -7627,7 +7688,9 @@ const file_workspace_proto_rawDesc = "" +
 	"\x04seen\x18\x18 \x01(\bR\x04seen\x12\x18\n" +
 	"\adropped\x18\x19 \x01(\bR\adropped\x12\x18\n" +
 	"\areading\x18\x1a \x01(\bR\areading\x12\x16\n" +
-	"\x06unkept\x18\x1b \x01(\bR\x06unkept\x1aD\n" +
+	"\x06unkept\x18\x1b \x01(\bR\x06unkept\x12\x18\n" +
+	"\aprofile\x18\x1c \x01(\tR\aprofile\x12\x12\n" +
+	"\x04free\x18\x1d \x01(\bR\x04free\x1aD\n" +
 	"\x04Exit\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\tR\x06signal\x12\x10\n" +

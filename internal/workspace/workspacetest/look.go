@@ -22,6 +22,7 @@ func look(t *testing.T, p *Fixture) {
 	p.put(t, ".git/config", "[remote \"origin\"]\n\turl = https://x.org/a\n")
 	p.put(t, "sub/f", "x")
 	p.put(t, "vendored/.git/HEAD", "ref: refs/heads/main\n")
+	p.put(t, "shown/.ignore", "!.env\n")
 	must(t, os.Symlink("sub", p.at("link")))
 	must(t, os.Symlink("nothing", p.at("dangling")))
 	real, err := filepath.EvalSymlinks(p.Dir)
@@ -41,6 +42,8 @@ func look(t *testing.T, p *Fixture) {
 		{Kind: disk.Remotes, Path: p.at("sub")}:                               {OK: true, Text: `{"Addresses":{"origin":["https://x.org/a"]},"Defaults":null}`},
 		{Kind: disk.Repository, Path: p.at("vendored")}:                       {OK: true, Text: "2"},
 		{Kind: disk.Repository, Path: p.at("sub")}:                            {Text: "2"},
+		{Kind: disk.Hidden, Path: p.at(".env")}:                               {OK: true},
+		{Kind: disk.Hidden, Path: p.at("shown/.env")}:                         {},
 		{Kind: 99, Path: p.Dir}:                                               {},
 		{}:                                                                    {},
 	} {

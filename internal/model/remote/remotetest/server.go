@@ -173,6 +173,7 @@ func newHandler(s ServerWire, m model.Model, o Options) *handler {
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, h.wire.Path()) {
+		w.Header().Set("Connection", "close") // a request on a connection that is idle could be counted after Settle
 		refuse(w, http.StatusNotFound, "", "there is nothing at "+r.URL.Path)
 		return
 	}

@@ -52,6 +52,8 @@ type Given struct {
 	MaxOutput       int          `json:"maxOutput"`
 	Profile         string       `json:"profile"` // profile of the provider
 	Tools           []model.Tool `json:"tools"`
+	Temperature     *float64     `json:"temperature"`
+	Schema          *model.Schema
 }
 
 // A Step is a request and its answer.
@@ -91,8 +93,11 @@ type WantedError struct {
 func ReadStories(t testing.TB, dir string) []Story {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
-	if err != nil || len(names) == 0 {
-		t.Fatalf("there are no stories in %s: %v", dir, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(names) == 0 {
+		t.Fatalf("there are no stories in %s: add one as NAME.txtar", dir)
 	}
 	var stories []Story
 	for _, name := range names {
@@ -151,6 +156,9 @@ func (s *Step) say(data []byte) error {
 		Role   model.Role
 		Text   string
 		Images []model.Image
+
+		Documents []model.Document
+
 		CallID string
 		Failed bool
 	}
@@ -158,7 +166,7 @@ func (s *Step) say(data []byte) error {
 		return err
 	}
 	for _, m := range said {
-		s.Say = append(s.Say, &model.Message{Role: m.Role, Text: m.Text, Images: m.Images, CallID: m.CallID, Failed: m.Failed})
+		s.Say = append(s.Say, &model.Message{Role: m.Role, Text: m.Text, Images: m.Images, Documents: m.Documents, CallID: m.CallID, Failed: m.Failed})
 	}
 	return nil
 }
@@ -217,7 +225,7 @@ func (s *Story) Request(history []*model.Message) *model.Request {
 	g := s.Given
 	req := &model.Request{
 		Model: g.Model, System: g.System, Tail: g.Tail, Session: g.Session,
-		ReasoningEffort: g.ReasoningEffort, MaxOutput: g.MaxOutput, Messages: slices.Clone(history),
+		ReasoningEffort: g.ReasoningEffort, MaxOutput: g.MaxOutput, Messages: slices.Clone(history), Temperature: g.Temperature, Schema: g.Schema,
 	}
 	if len(g.Tools) > 0 {
 		req.Tools = &model.Tools{List: g.Tools}

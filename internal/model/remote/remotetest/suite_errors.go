@@ -88,7 +88,7 @@ func testWrongBase(t *testing.T, s Subject) {
 	}
 	t.Run("no URL", func(t *testing.T) {
 		_, err := s.New(remote.Config{BaseURL: "localhost:8000/v1?key=hidden"}).Ask(t.Context(), Hello, nil)
-		if e := WantError(t, err, model.KindRequest); !strings.Contains(e.Message, "localhost:8000/v1") || strings.Contains(e.Message, "hidden") {
+		if e := WantError(t, err, model.KindNotFound); !strings.Contains(e.Message, "localhost:8000/v1") || strings.Contains(e.Message, "hidden") {
 			t.Errorf("the error does not name the URL, or too much of it: %s", e.Message)
 		}
 	})
@@ -117,7 +117,8 @@ func refusals(s Subject) map[string]refusal {
 		"429 with milliseconds": {Status(429, "x", "Retry-After", "7", "Retry-After-Ms", "1500"), model.KindRateLimit, nil, 1500 * time.Millisecond},
 		"429 with nonsense":     {Status(429, "x", "Retry-After", "soon"), model.KindRateLimit, nil, 0},
 		"429 with less than 0":  {Status(429, "x", "Retry-After", "-7"), model.KindRateLimit, nil, 0},
-		"429 with too much":     {Status(429, "x", "Retry-After", "1e300"), model.KindRateLimit, nil, 24 * time.Hour},
+		"429 with a week":       {Status(429, "x", "Retry-After", "604800"), model.KindRateLimit, nil, 7 * 24 * time.Hour},
+		"429 with too much":     {Status(429, "x", "Retry-After", "1e300"), model.KindRateLimit, nil, 100 * 365 * 24 * time.Hour},
 		"429 with a date gone":  {Status(429, "x", "Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT"), model.KindRateLimit, nil, 0},
 		"500":                   {Status(500, "oops"), model.KindOverloaded, []string{"500: oops"}, 0},
 		"503 with seconds":      {Status(503, "x", "Retry-After", "3"), model.KindOverloaded, nil, 3 * time.Second},

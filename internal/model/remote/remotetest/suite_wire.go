@@ -350,7 +350,7 @@ func testManySessions(t *testing.T, s Subject) {
 func testBaseURL(t *testing.T, s Subject) {
 	for _, base := range []string{"localhost:8080", "ftp://x/v1", "://", "/v1", "http://"} {
 		_, err := s.New(remote.Config{BaseURL: base}).Ask(t.Context(), Hello, nil)
-		WantError(t, err, model.KindRequest)
+		WantError(t, err, model.KindNotFound)
 	}
 }
 
@@ -383,17 +383,21 @@ func testModels(t *testing.T, s Subject) {
 	if names, err := c.Models(t.Context()); err != nil || !cmp.Equal(names, []string{"m1", "m2"}) {
 		t.Errorf("the models are %q, err = %v", names, err)
 	}
-	if name, err := c.FirstModel(t.Context()); err != nil || name != "m1" {
-		t.Errorf("the first model is %q, err = %v", name, err)
+	if name, _, err := c.DefaultModel(t.Context()); err == nil || !strings.Contains(err.Error(), "m1, m2") {
+		t.Errorf("without a reason for one of them, %q is chosen, err = %v", name, err)
+	}
+	list = `{"data":[{"id":"text-embedding-3"},{"id":"m1"}]}`
+	if name, why, err := c.DefaultModel(t.Context()); err != nil || name != "m1" || !strings.Contains(why, "only one") {
+		t.Errorf("the default model is %q because %s, err = %v", name, why, err)
 	}
 	list = "<html>"
 	_, err := c.Models(t.Context())
 	WantError(t, err, model.KindStream)
 	list = "{}"
-	if name, err := c.FirstModel(t.Context()); err == nil {
+	if name, _, err := c.DefaultModel(t.Context()); err == nil {
 		t.Errorf("a provider without models gave %q", name)
 	}
 	status, list = http.StatusUnauthorized, "{}"
-	_, err = c.FirstModel(t.Context())
+	_, _, err = c.DefaultModel(t.Context())
 	WantError(t, err, model.KindAuth)
 }
