@@ -41,6 +41,10 @@ func TestOnlyWhatWasStoppedIsSaidToBeStopped(t *testing.T) {
 			t.Errorf("it says %q, want %q", got, want)
 		}
 	}
+	want := "no turn was running; ended 1 command: c (killed); before that it was over: a ⏎ b (completed)"
+	if got := describeStop(api.AbortResult{Stopped: []api.Task{one, two}}); got != want { // an earlier stop has left them
+		t.Errorf("without a turn it says %q, want %q", got, want)
+	}
 }
 
 // Whoever has pressed Ctrl-C before the engine was killed is not told that the turn goes on.

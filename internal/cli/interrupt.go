@@ -153,9 +153,12 @@ func stoppedWork(r api.AbortResult) string {
 				stopped = append(stopped, name)
 			}
 		}
-		text := "stopped the turn"
+		text, and := "stopped the turn", " and "
+		if !r.Turn { // an earlier stop has left them
+			text, and = "no turn was running", "; ended "
+		}
 		if len(stopped) > 0 {
-			text += fmt.Sprintf(" and %s: %s", plural(len(stopped), "command", "commands"), strings.Join(stopped, ", "))
+			text += fmt.Sprintf("%s%s: %s", and, plural(len(stopped), "command", "commands"), strings.Join(stopped, ", "))
 		}
 		if len(over) > 0 {
 			text += "; before that it was over: " + strings.Join(over, ", ")
