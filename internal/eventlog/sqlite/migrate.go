@@ -130,7 +130,8 @@ func knownVersion(ctx context.Context, q querier, path string) (version int, err
 }
 
 // storedVersion returns the schema version of a store, which is 0 for an empty file. It
-// refuses a database of another program, and a store without its tables.
+// refuses a database of another program, a store without its tables, and one whose version
+// was changed.
 func storedVersion(ctx context.Context, q querier, path string) (version int, err error) {
 	var app, tables, own int
 	row := q.QueryRowContext(ctx, `SELECT
@@ -146,6 +147,8 @@ func storedVersion(ctx context.Context, q querier, path string) (version int, er
 		return 0, fmt.Errorf("store %s is a database of another program: choose another data folder", path)
 	case (version > 0 || app == applicationID) && own < 4:
 		return 0, fmt.Errorf("store %s lacks tables, which another program has removed: restore it from a backup (abide restore), or move the file away to begin anew", path)
+	case version < 1 && tables > 0:
+		return 0, fmt.Errorf("store %s has version %d, which no abide writes, so another program has changed it: restore it from a backup (abide restore)", path, version)
 	}
 	return version, nil
 }

@@ -166,6 +166,18 @@ func TestAStoreOfANewerVersionIsRefused(t *testing.T) {
 	}
 }
 
+func TestAStoreWithAVersionThatNobodyWritesIsRefused(t *testing.T) {
+	path := makeDamageStore(t)
+	for _, version := range []string{"0", "-1"} {
+		tamper(t, path, "PRAGMA user_version = "+version)
+		refuses(t, path, "has version "+version+", which no abide writes", "abide restore")
+	}
+	tamper(t, path, "PRAGMA user_version = 7")
+	if got, err := read(t, open(t, path), "victim"); err != nil || len(got) != 8 {
+		t.Errorf("victim says %q, %v", got, err)
+	}
+}
+
 func TestAFileThatIsNotAStoreIsRefused(t *testing.T) {
 	t.Run("text", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "notes.txt")
