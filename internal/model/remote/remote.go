@@ -108,11 +108,7 @@ type Query struct {
 	answerTool string // name of the tool whose call is the answer; empty if there is none
 }
 
-// NewQuery returns a request to a host by a wire.
-func NewQuery(w Wire, req *model.Request, host string, stream bool) *Query {
-	return w.query(req, host, stream, nil)
-}
-
+// query returns a request to a host by the wire.
 func (w Wire) query(req *model.Request, host string, stream bool, as *profile.Profile) *Query {
 	q := &Query{Request: req, Host: host, Stream: stream, Profile: as}
 	q.documents = w.Documents != nil && w.Documents(q.As())
