@@ -26,7 +26,10 @@ type source struct {
 }
 
 // A row is one of the table, as it stands in a file.
-type row struct{ file, body string }
+type row struct {
+	file, body string
+	decodes    bool // it has a body function
+}
 
 // readSource reads the package as it is written, not as it runs.
 func readSource(t *testing.T) source {
@@ -83,6 +86,7 @@ func (s *source) readRow(t *testing.T, file string, n *ast.CompositeLit) {
 		case "Type":
 			constant = fmt.Sprint(pair.Value)
 		case "body":
+			r.decodes = true
 			if generic, ok := pair.Value.(*ast.IndexExpr); ok {
 				r.body = fmt.Sprint(generic.Index)
 			}
@@ -106,6 +110,9 @@ func TestEveryKindIsInTheTable(t *testing.T) {
 		r, ok := s.rows[constant]
 		if _, known := event.Type(value).Kind(); !ok || !known {
 			t.Errorf("%s (%s) has no row in the table of kinds: list it beside its body", constant, value)
+		}
+		if ok && !r.decodes {
+			t.Errorf("the row of %s in %s has no body: write body: body[%sData], or body: empty if its events have no fields", constant, r.file, constant)
 		}
 		if r.body == "" {
 			continue
@@ -304,8 +311,7 @@ func (f field) String() string {
 	return f.name
 }
 
-// fieldsOf returns the fields of a kind's body. Every field has a json tag, because its
-// name is stored and never changes.
+// fieldsOf returns the fields of a kind's body.
 func fieldsOf(t *testing.T, kind event.Type) (fields []field) {
 	t.Helper()
 	e, err := event.Parse(1, fmt.Appendf(nil, `{"type":%q,"id":"i","timestamp":"2026-11-15T12:00:00.000Z","parentId":null,"data":{}}`, kind))
@@ -314,19 +320,55 @@ func fieldsOf(t *testing.T, kind event.Type) (fields []field) {
 	}
 	body, err := e.Body()
 	if err != nil {
-		t.Fatal(err)
+		t.Errorf("%s: its body cannot be decoded: %v", kind, err)
+		return nil
 	}
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(body)) {
 		if !f.IsExported() || f.Anonymous {
 			continue
 		}
-		switch name, options, _ := strings.Cut(f.Tag.Get("json"), ","); name {
-		case "":
-			t.Errorf("%s: the field %s of its body has no name in JSON: give it a json tag", kind, f.Name)
-		case "-":
-		default:
+		if name, options, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
 			fields = append(fields, field{name, strings.Contains(options, "omit")})
 		}
 	}
 	return fields
+}
+
+// TestEveryStoredFieldHasAName: the name of a field is stored and never changes, so it does
+// not follow from the name in Go. That holds for the fields of a body, and of what is in it.
+func TestEveryStoredFieldHasAName(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	var check func(reflect.Type)
+	check = func(typ reflect.Type) {
+		switch typ.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			check(typ.Elem())
+		case reflect.Struct:
+			if seen[typ] || typ.PkgPath() != reflect.TypeFor[event.Event]().PkgPath() {
+				return
+			}
+			seen[typ] = true
+			for i := range typ.NumField() {
+				f := typ.Field(i)
+				if f.IsExported() && !f.Anonymous && f.Tag.Get("json") == "" {
+					t.Errorf("the field %s of event.%s has no name in JSON: give it a json tag", f.Name, typ.Name())
+				}
+				if f.IsExported() || f.Anonymous {
+					check(f.Type)
+				}
+			}
+		}
+	}
+	for _, k := range event.Kinds() {
+		e, err := event.Parse(1, fmt.Appendf(nil, `{"type":%q,"id":"i","timestamp":"2026-11-15T12:00:00.000Z","parentId":null,"data":{}}`, k.Type))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := e.Body(); err == nil {
+			check(reflect.TypeOf(body))
+		}
+	}
+	if len(seen) < len(event.Kinds())/2 {
+		t.Errorf("only %d types were found in %d kinds", len(seen), len(event.Kinds()))
+	}
 }
