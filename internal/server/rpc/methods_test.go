@@ -132,6 +132,17 @@ func parseFiles(t *testing.T, pattern string) (files []*ast.File) {
 // that works, or of a message that clients are sent.
 func TestEveryMethodOfTheAPIIsRegistered(t *testing.T) {
 	name := regexp.MustCompile(`^[a-z]+[a-zA-Z]*(\.[a-zA-Z]+)+$`)
+	for constant, value := range constantsOfAPI(t) {
+		if name.MatchString(value) && methods[value] == nil && !slices.Contains(sentToClients, value) {
+			t.Errorf("%s (%s) of internal/api is neither registered by a file of internal/server/rpc nor in sentToClients in methods_test.go", constant, value)
+		}
+	}
+}
+
+// constantsOfAPI returns the values of the constants of package api that are texts without a
+// type, by their names.
+func constantsOfAPI(t *testing.T) map[string]string {
+	values := map[string]string{}
 	for _, f := range apiFiles(t) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			spec, ok := n.(*ast.ValueSpec)
@@ -139,18 +150,14 @@ func TestEveryMethodOfTheAPIIsRegistered(t *testing.T) {
 				return true
 			}
 			for i, v := range spec.Values {
-				lit, ok := v.(*ast.BasicLit)
-				if !ok || lit.Kind != token.STRING {
-					continue
-				}
-				value, _ := strconv.Unquote(lit.Value) // it has been parsed
-				if name.MatchString(value) && methods[value] == nil && !slices.Contains(sentToClients, value) {
-					t.Errorf("%s (%s) of internal/api is neither registered by a file of internal/server/rpc nor in sentToClients in methods_test.go", spec.Names[i].Name, value)
+				if lit, ok := v.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+					values[spec.Names[i].Name], _ = strconv.Unquote(lit.Value) // it has been parsed
 				}
 			}
 			return true
 		})
 	}
+	return values
 }
 
 // TestAMethodHasAKeyOrMayBeRepeated: a relay sends a request again if the engine ends before
@@ -160,12 +167,14 @@ func TestAMethodHasAKeyOrMayBeRepeated(t *testing.T) {
 	keyed := keyedTypes(apiFiles(t))
 	taken := map[string]bool{}
 	listing := slices.Concat(repeatable, leaveTwo)
-	for method, params := range paramsOfMethods(t) {
+	for method, h := range handlersOfMethods(t) {
 		taken[method] = true
 		switch listed := slices.Contains(listing, method); {
-		case !keyed[params] && !listed:
+		case keyed[h.params] && !h.keeps:
+			t.Errorf("the params of api.%s have a key, and its handler does not read it: record it with what the request does, or a relay may send it twice", method)
+		case !keyed[h.params] && !listed:
 			t.Errorf("a relay may send api.%s twice: give its params a Key with the tag abideKey, and what it records the same key, or add it to repeatable in methods_test.go", method)
-		case keyed[params] && listed:
+		case keyed[h.params] && listed:
 			t.Errorf("api.%s has a key, and is in repeatable in methods_test.go", method)
 		}
 	}
@@ -222,10 +231,16 @@ func typeText(x ast.Expr) string {
 	return ""
 }
 
-// paramsOfMethods returns the types of the params of all methods that files register, by
-// the name of the method's constant.
-func paramsOfMethods(t *testing.T) map[string]string {
-	handlers, params := map[string]string{}, map[string]string{}
+// A handler is the function that answers a method.
+type handler struct {
+	params string // name of the type of its params
+	keeps  bool   // it reads the key of its params, or passes the params on as a whole
+}
+
+// handlersOfMethods returns the handlers of all methods that files register, by the name of
+// the method's constant.
+func handlersOfMethods(t *testing.T) map[string]handler {
+	names, functions := map[string]string{}, map[string]handler{}
 	for _, f := range parseFiles(t, "*.go") {
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
@@ -233,27 +248,67 @@ func paramsOfMethods(t *testing.T) map[string]string {
 				name, isName := n.Key.(*ast.SelectorExpr)
 				call, isCall := n.Value.(*ast.CallExpr)
 				if isName && isCall && len(call.Args) == 1 && typeText(name.X) == "api" {
-					handlers[name.Sel.Name] = typeText(call.Args[0])
+					names[name.Sel.Name] = typeText(call.Args[0])
 				}
 			case *ast.FuncDecl:
-				params[n.Name.Name] = lastParam(n.Type)
+				functions[n.Name.Name] = handler{lastParam(n.Type), readsKey(n)}
 			case *ast.InterfaceType:
 				for _, m := range n.Methods.List {
 					if f, ok := m.Type.(*ast.FuncType); ok {
-						params[m.Names[0].Name] = lastParam(f)
+						functions[m.Names[0].Name] = handler{lastParam(f), true}
 					}
 				}
 			}
 			return true
 		})
 	}
-	if len(handlers) < 100 {
-		t.Fatalf("only %d methods were found in the files of the package", len(handlers))
+	if len(names) < 100 {
+		t.Fatalf("only %d methods were found in the files of the package", len(names))
 	}
-	for name, handler := range handlers {
-		handlers[name] = params[handler]
+	handlers := map[string]handler{}
+	for name, function := range names {
+		handlers[name] = functions[function]
 	}
 	return handlers
+}
+
+// readsKey reports whether a function reads the field Key of its last parameter, or uses the
+// parameter as a whole, so that another function can.
+func readsKey(f *ast.FuncDecl) (reads bool) {
+	list := f.Type.Params.List
+	if f.Body == nil || len(list) == 0 || len(list[len(list)-1].Names) == 0 {
+		return false
+	}
+	names := list[len(list)-1].Names
+	params := names[len(names)-1].Name
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && x.Name == params {
+				reads = reads || n.Sel.Name == "Key"
+				return false
+			}
+		case *ast.Ident:
+			reads = reads || n.Name == params
+		}
+		return true
+	})
+	return reads
+}
+
+// TestEveryMethodIsRegisteredByItsConstant: the tests of this file read from the source what
+// files register, and would miss a method that is written in another way.
+func TestEveryMethodIsRegisteredByItsConstant(t *testing.T) {
+	seen := map[string]bool{}
+	values := constantsOfAPI(t)
+	for constant := range handlersOfMethods(t) {
+		seen[values[constant]] = true
+	}
+	for name := range methods {
+		if _, none := truths[name]; !none && !seen[name] {
+			t.Errorf("the method %s is not registered as api.Name: on((*conn).handler): declare its name in internal/api, and use the constant in the register of its file", name)
+		}
+	}
 }
 
 // lastParam returns the type of the last parameter of a function.
