@@ -23,17 +23,28 @@ func eventOf(t *testing.T, kind event.Type) event.Event {
 // decides whether people see it.
 func TestEveryShownKindIsRenderedOrSilent(t *testing.T) {
 	for _, k := range event.Kinds() {
-		_, asks, _ := questionOf(eventOf(t, k.Type))
+		q, asks, _ := questionOf(eventOf(t, k.Type))
 		rendered := asks || eventDescribers[k.Type] != nil || progressEvents[k.Type] != nil || streamedEvents[k.Type] != nil
 		switch {
 		case k.Question && !asks:
 			t.Errorf("%s is a question, and people cannot answer it: give questionOf in internal/cli/question.go a case, or do not make it a Question in its row in internal/event", k.Type)
+		case asks && (q.kind() == "external_tool") != (k.Type == event.ExternalAsked):
+			t.Errorf("%s is a question, and its kind is %q: give the question in internal/cli/question.go a field for it, and kind, statement, forJSON and answer a case", k.Type, q.kind())
+		case asks && panics(func() { q.sentence(); q.forJSON() }):
+			t.Errorf("%s is a question that cannot be put into words: give statement and forJSON in internal/cli/question.go a case", k.Type)
 		case rendered && k.Silent:
 			t.Errorf("%s is rendered, and its row in internal/event says that it is Silent", k.Type)
 		case !k.Hidden && !rendered && !k.Silent:
 			t.Errorf("%s is shown to clients, and people do not see it: describe it in a file of internal/cli, or make it Silent in its row in internal/event", k.Type)
 		}
 	}
+}
+
+// panics reports whether a function panics.
+func panics(f func()) (so bool) {
+	defer func() { so = recover() != nil }()
+	f()
+	return false
 }
 
 // TestRenderingAnEmptyBody: no view stumbles over a body without the fields that it
