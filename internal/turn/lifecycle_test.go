@@ -110,7 +110,7 @@ func TestWhatTheMomentsChange(t *testing.T) {
 		idle:About.Totals idle:Budget.Refused idle:Context.Compactions idle:Context.Full idle:Context.Gate idle:Context.Switched
 		idle:Hooks.Open idle:Life.Idle idle:Life.Last idle:Life.Suspended idle:Queue.Halted idle:Queue.Inputs idle:Turn
 		opened:About.Totals opened:Budget.Refused opened:Context.Compactions opened:Context.Full opened:Hooks.Open opened:Life.Last
-		opened:Turn opened:Turn.Calls opened:Turn.Finish opened:Turn.Hooks opened:Turn.InteractionID opened:Turn.Phase opened:Turn.Prompt opened:Turn.Stop
+		opened:Turn opened:Turn.Calls opened:Turn.Finish opened:Turn.Hooks opened:Turn.InteractionID opened:Turn.Output opened:Turn.Phase opened:Turn.Prompt opened:Turn.Stop
 		over:Hooks.Open over:Life.Last over:Turn`)
 	var got []string
 	for _, log := range fullLogs() {

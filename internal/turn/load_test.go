@@ -3,9 +3,14 @@ package turn_test
 import (
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"maps"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -138,6 +143,17 @@ func TestNothingOfATurnOutlivesIdle(t *testing.T) {
 // makes a difference. Ids come from few, so that events refer to each other. A kind
 // that the list lacks gets the bodies that its type alone gives.
 func samples() []event.Payload {
+	list := chosenSamples()
+	for _, k := range event.Kinds() {
+		if !k.Sent && !slices.ContainsFunc(list, func(p event.Payload) bool { return p.Type() == k.Type }) {
+			list = append(list, bodiesOf(k.Type)...)
+		}
+	}
+	return list
+}
+
+// chosenSamples are the samples that say something on purpose.
+func chosenSamples() []event.Payload {
 	yes, no := true, false
 	list := []event.Payload{
 		start, event.SessionResumeData{}, event.SessionResumeData{Key: "r"}, event.SessionNamedData{Name: "n"}, event.SessionNamedData{Name: "suggested", Auto: true},
@@ -181,13 +197,16 @@ func samples() []event.Payload {
 		event.ExitPlanAskedData{RequestID: "p1", ToolCallID: "c1"}, event.ExitPlanDoneData{RequestID: "p1", Answer: &event.Answered{Key: "k8"}}, event.Empty(event.TaskDone),
 		event.SubagentSelectedData{Name: "a"}, event.Empty(event.SubagentDeselected),
 	}
-	list = slices.Concat(list, compactionEvents, hookEvents)
-	for _, k := range event.Kinds() {
-		if !k.Sent && !slices.ContainsFunc(list, func(p event.Payload) bool { return p.Type() == k.Type }) {
-			list = append(list, bodiesOf(k.Type)...)
-		}
-	}
-	return list
+	return slices.Concat(list, compactionEvents, hookEvents, unfinishedEvents)
+}
+
+// unfinishedEvents are answers after which the model is asked again. They come last, so that
+// busyLog has them in the turn that is open at its end.
+var unfinishedEvents = []event.Payload{
+	event.AssistantUnfinishedData{Cause: event.CauseOutput, Action: event.ActionCorrect, Content: "no object"},
+	event.AssistantUnfinishedData{Cause: event.CauseCutOff, Action: event.ActionContinue, Content: "the first half", MaxOutput: 9},
+	event.AssistantUnfinishedData{Cause: event.CauseEmpty, Action: event.ActionAgain},
+	event.AssistantUnfinishedData{Cause: event.CausePaused, Action: event.ActionAgain},
 }
 
 // bodiesOf returns an empty body of a kind, and one whose fields all have a value.
@@ -264,9 +283,9 @@ func TestAStoredKindChangesTheStateOrIsInert(t *testing.T) {
 		switch {
 		case k.Sent:
 		case k.Lasting && !changes:
-			t.Errorf("%s is Lasting, and no part of the state changes with it: give a fold in internal/turn a case for its body, or do not make it Lasting; if the fold depends on a value, add a sample to samples() in load_test.go", k.Type)
+			t.Errorf("%s is Lasting, and no part of the state changes with it: give a fold in internal/turn a case for its body, or do not make it Lasting; if the fold depends on a value, add a sample to chosenSamples in load_test.go", k.Type)
 		case !changes && !k.Shapes && !k.Inert:
-			t.Errorf("no part of the state changes with %s: give a fold in internal/turn a case for its body, or make it Inert in its row in internal/event; if the fold depends on a value, add a sample to samples() in load_test.go", k.Type)
+			t.Errorf("no part of the state changes with %s: give a fold in internal/turn a case for its body, or make it Inert in its row in internal/event; if the fold depends on a value, add a sample to chosenSamples in load_test.go", k.Type)
 		case changes && k.Inert:
 			t.Errorf("a part of the state changes with %s, and its row in internal/event says that it is Inert", k.Type)
 		}
@@ -284,6 +303,106 @@ func changesAPart(t *testing.T, p event.Payload) bool {
 		before, after := newWriter(t).add(log...), newWriter(t).add(log...).add(p)
 		return !cmp.Equal(before.state, after.state, everyField, sameEvent, cmpopts.IgnoreFields(turn.State{}, "Position", "History"))
 	})
+}
+
+// TestAFoldThatDependsOnAValueHasASample: where a fold asks what the fields of an event say,
+// bodies that the type alone gives may never take the one way or the other.
+func TestAFoldThatDependsOnAValueHasASample(t *testing.T) {
+	chosen := map[string]bool{}
+	for _, p := range chosenSamples() {
+		chosen[reflect.TypeOf(p).Name()] = true
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, body := range dependent(f) {
+			if found++; !chosen[body] {
+				t.Errorf("a fold in internal/turn/%s depends on what event.%s says: add events of that kind to chosenSamples in load_test.go, one for each way", name, body)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no fold was found that depends on what an event says")
+	}
+}
+
+// dependent returns the names of the bodies of events about whose fields a fold asks.
+func dependent(f *ast.File) (bodies []string) {
+	for _, decl := range f.Decls {
+		fold, ok := decl.(*ast.FuncDecl)
+		if !ok || fold.Name.Name != "fold" {
+			continue
+		}
+		ast.Inspect(fold.Body, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.TypeSwitchStmt: // switch d := body.(type)
+				named, ok := n.Assign.(*ast.AssignStmt)
+				for _, c := range n.Body.List {
+					clause := c.(*ast.CaseClause)
+					if ok && len(clause.List) == 1 && asksAbout(&ast.BlockStmt{List: clause.Body}, named.Lhs[0]) {
+						bodies = append(bodies, bodyName(clause.List[0]))
+					}
+				}
+			case *ast.IfStmt: // if d, ok := body.(event.Data); ok
+				named, ok := n.Init.(*ast.AssignStmt)
+				if !ok {
+					return true
+				}
+				if as, ok := named.Rhs[0].(*ast.TypeAssertExpr); ok && (mentions(n.Cond, named.Lhs[0]) || asksAbout(n.Body, named.Lhs[0])) {
+					bodies = append(bodies, bodyName(as.Type))
+				}
+			}
+			return true
+		})
+	}
+	return bodies
+}
+
+// bodyName returns the name of a type of package event.
+func bodyName(x ast.Expr) string {
+	if sel, ok := x.(*ast.SelectorExpr); ok {
+		return sel.Sel.Name
+	}
+	return ""
+}
+
+// asksAbout reports whether the condition of a statement is about a variable.
+func asksAbout(block *ast.BlockStmt, variable ast.Expr) (asks bool) {
+	ast.Inspect(block, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.IfStmt:
+			asks = asks || mentions(n.Cond, variable) || n.Init != nil && mentions(n.Init, variable)
+		case *ast.SwitchStmt:
+			asks = asks || n.Tag != nil && mentions(n.Tag, variable)
+		case *ast.CaseClause:
+			for _, x := range n.List {
+				asks = asks || mentions(x, variable)
+			}
+		}
+		return true
+	})
+	return asks
+}
+
+// mentions reports whether a node has a variable in it.
+func mentions(n ast.Node, variable ast.Expr) (so bool) {
+	name, ok := variable.(*ast.Ident)
+	ast.Inspect(n, func(n ast.Node) bool {
+		x, is := n.(*ast.Ident)
+		so = so || ok && is && x.Name == name.Name
+		return true
+	})
+	return so
 }
 
 // TestLoadingIsFolding: a state that was loaded, skipping what no longer matters, is
