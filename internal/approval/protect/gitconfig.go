@@ -1,6 +1,7 @@
 package protect
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -74,6 +75,21 @@ func (s setting) runsCode() bool {
 		return strings.HasPrefix(s.Value, "!")
 	}
 	return slices.Contains(codeNames, name)
+}
+
+// workTrees returns the work trees that a configuration file of git names, but for those of
+// submodules, which are below the folder that their repository is in. Git writes files
+// there, with the rights of the person who uses it next.
+func workTrees(path string, data []byte) (list []string) {
+	root, _, isSubmodule := strings.Cut(path, "/.git/modules/")
+	for _, s := range parseGitConfig(data) {
+		at := filepath.Join(filepath.Dir(path), s.Value)
+		isOwn := isSubmodule && !filepath.IsAbs(s.Value) && strings.HasPrefix(at, root+"/") && !strings.HasPrefix(at+"/", root+"/.git/")
+		if s.Key == "core.worktree" && !isOwn {
+			list = append(list, s.Value)
+		}
+	}
+	return list
 }
 
 // parseGitConfig returns the settings of a configuration file of git.

@@ -179,10 +179,10 @@ func (s State) Before(t time.Time) bool {
 
 // Same reports whether two states of a target differ in nothing that matters: in what
 // the file holds, where it leads, and whether it can be run. Of a configuration file of
-// git only the keys that run code matter.
+// git only the keys that run code matter, and a work tree elsewhere.
 func (t Target) Same(a, b State) bool {
 	if t.Git && a.kept() && b.kept() {
-		return a.Link == b.Link && slices.Equal(CodeKeys(a.Content), CodeKeys(b.Content))
+		return a.Link == b.Link && slices.Equal(CodeKeys(a.Content), CodeKeys(b.Content)) && slices.Equal(workTrees(t.Path, a.Content), workTrees(t.Path, b.Content))
 	}
 	return a.Exists == b.Exists && a.Link == b.Link && a.Digest == b.Digest && a.Mode&0o111 == b.Mode&0o111
 }
