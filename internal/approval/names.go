@@ -193,6 +193,9 @@ func (d *reading) addSpellings(dir string) {
 		if real, ok := follow(d.disk, dir, words[0]); ok && strings.Contains(words[0], "/") && filepath.Base(real) != program {
 			d.addCall(append([]string{real}, words[1:]...))
 		}
+		if command := commandOfFd(words); command != nil {
+			d.addCall(append(command, shell.Unknown))
+		}
 		if listsNames(program, words) {
 			d.addCall([]string{words[0], shell.Unknown})
 		}
@@ -206,6 +209,27 @@ func (d *reading) addSpellings(dir string) {
 			d.addCall(masked)
 		}
 	}
+}
+
+// commandOfFd returns the command that fd runs with the files that it finds, or nil.
+func commandOfFd(words []string) []string {
+	if knownAs(programOf(words)) != "fd" {
+		return nil
+	}
+	at := slices.IndexFunc(words[1:], func(w string) bool { return isReaching(reaching["fd"], w) }) + 1
+	if at == 0 {
+		return nil
+	}
+	_, joined, _ := strings.Cut(words[at], "=")
+	if !strings.HasPrefix(words[at], "--") {
+		joined = words[at][strings.IndexAny(words[at], "xX")+1:]
+	}
+	if command := slices.Clone(words[at+1:]); joined == "" && len(command) > 0 {
+		return command
+	} else if joined != "" {
+		return append([]string{joined}, command...)
+	}
+	return nil
 }
 
 // listsNames reports whether a program takes the names of files, or addresses, from a file

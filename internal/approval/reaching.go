@@ -35,6 +35,7 @@ var reaching = map[string]string{
 	"flake8":        "--append-config --config --output-file --tee",
 	"fzf":           "--bind --history --info-command --listen --listen-unsafe --preview --with-shell",
 	"gcc":           "-B --config --config-system-dir --config-user-dir --specs",
+	"gh":            "-D -O --dir --output",
 	"git":           "-O --open-files-in-pager --ext-diff --textconv --filters --object-dir --output --output-directory --upload-pack --receive-pack --exec --extcmd --tool --help --show-signature --recurse-submodules --recursive --submodule --ignore-submodules --strategy",
 	"go":            "-exec -overlay -toolexec -vettool",
 	"golangci-lint": "-c --config --custom-config",
@@ -42,7 +43,9 @@ var reaching = map[string]string{
 	"helm":          "--kube-apiserver --kubeconfig --output-dir --post-renderer",
 	"hg":            "-R --config --config-file --cwd --repository",
 	"iconv":         "-o --output",
+	"info":          "-o --dribble --init-file --output --restore",
 	"install":       "--strip-program",
+	"jj":            "-R --config --config-file --config-toml --repository --tool util",
 	"kubectl":       "--kubeconfig --profile-output --server",
 	"less":          "-O -k -o --LOG-FILE --lesskey-content --lesskey-file --lesskey-src --log-file",
 	"man":           "-C -H -P -X -p --config-file --gxditview --html --pager --preprocessor",
@@ -58,11 +61,13 @@ var reaching = map[string]string{
 	"pip":           "--log --python",
 	"psql":          "-L -f -o -v --file --log-file --output --set --variable",
 	"pylint":        "--init-hook --load-plugins --rcfile",
+	"pyright":       "-v --pythonpath --venvpath", // it runs the interpreter there
 	"rustc":         "-C -L -Z -o --codegen --extern --out-dir --sysroot",
 	"rg":            "-z --hostname-bin --pre --search-zip",
 	"rsync":         "-M -e --config --daemon --log-file --only-write-batch --remote-option --rsh --rsync-path --write-batch",
 	"ruff":          "-o --output-file",
 	"scp":           "-D -F -S -o",
+	"scc":           "-o --format-multi --output",
 	"sdiff":         "-o --diff-program --output",
 	"sftp":          "-D -F -S -b -o -s",
 	"shuf":          "-o --output",
@@ -139,18 +144,19 @@ var reaching = map[string]string{
 	"git interpret-trailers": "--in-place",
 	"git mailsplit":          "-o",
 	"git maintenance":        "register start stop unregister",
-	"git merge":              "-s",
+	"git merge":              "-s --verify-signatures",
 	"git mergetool":          "-t",
-	"git pull":               "-s",
+	"git pull":               "-s --verify-signatures",
 	"git read-tree":          "--index-output",
 	"git rebase":             "-s -x",
 	"git repack":             "--expire-to",
 	"git submodule":          "absorbgitdirs add foreach status summary update", // they run git in other repositories
+	"git tag":                "-v --verify",                                     // it runs gpg.program
 }
 
 // sameOptions are other names of programs in reaching.
 var sameOptions = map[string]string{
-	"apt-get": "apt", "batcat": "bat", "bsdtar": "tar", "gtar": "tar", "egrep": "grep", "ex": "vim", "fgrep": "grep", "rgrep": "grep", "fdfind": "fd", "gawk": "awk", "gsort": "sort", "mariadb": "mysql", "mawk": "awk", "more": "less", "nawk": "awk", "ncat": "nc",
+	"apt-cache": "apt", "apt-config": "apt", "apt-file": "apt", "apt-get": "apt", "apt-mark": "apt", "aptitude": "apt", "batcat": "bat", "bsdtar": "tar", "gtar": "tar", "egrep": "grep", "ex": "vim", "fgrep": "grep", "rgrep": "grep", "fdfind": "fd", "gawk": "awk", "gsort": "sort", "mariadb": "mysql", "mawk": "awk", "more": "less", "nawk": "awk", "ncat": "nc",
 	"c++": "gcc", "cc": "gcc", "clang": "gcc", "clang++": "gcc", "g++": "gcc", "busctl": "systemctl", "hostnamectl": "systemctl", "localectl": "systemctl", "loginctl": "systemctl", "timedatectl": "systemctl",
 	"netcat": "nc", "nvim": "vim", "pip3": "pip", "gpg2": "gpg", "rview": "vim", "rvim": "vim", "vi": "vim", "view": "vim", "vimdiff": "vim",
 }
@@ -159,8 +165,13 @@ var sameOptions = map[string]string{
 // programs is what they do. Neither does it stand for those that are not in gitCommands: an
 // alias, a program git-NAME, or one of git's own that people do not use.
 var gitRunners = []string{
-	"citool", "credential", "credential-cache", "credential-store", "filter-branch", "for-each-repo", "gui", "help", "hook", "imap-send", "instaweb", "merge-index", "p4", "send-email", "svn", "web--browse",
+	"citool", "credential", "credential-cache", "credential-store", "filter-branch", "for-each-repo", "gui", "help", "hook", "imap-send", "instaweb", "merge-index", "p4", "send-email", "svn", "verify-commit", "verify-tag", "web--browse",
 }
+
+// ghCommands are the subcommands of gh that a star stands for. Missing are those that set
+// what gh runs later (alias, config, extension), and others are aliases and extensions: code
+// from elsewhere.
+var ghCommands = strings.Fields("api attestation auth browse cache completion gist gpg-key help issue label org pr project release repo ruleset run search secret ssh-key status variable version workflow")
 
 // reachingTexts match the arguments of programs with a language of their own, and of some
 // others, with which they run a program or write a file.
@@ -171,6 +182,7 @@ var reachingTexts = map[string]*lazyregexp.Regexp{
 	// Conditions, formats, values with < and names with $ are Perl; with = it writes.
 	"exiftool": lazyregexp.New(`(?i)[<=>$]|^-(@|api|common_args|config|delete_original|efile|execute|geotag|if|o|out|p|printformat|restore_original|stay_open|userparam|w|textout|tagout|tagsfromfile)[0-9+!]*$`),
 	"gcc":      lazyregexp.New(`^@|^--?(fplugin|specs|wrapper|fpass-plugin|load|plugin)|^-Wl,.*plugin|^-(Xclang|Xlinker|Xassembler|Xpreprocessor|no-canonical-prefixes)|^-W[lap],.*@|^-fuse-ld|^--?ld-path|^-W[pa],|^-i(plugindir|prefix)|^-dump|^-T|^-Wl,.*(Map|script|dynamic-linker|-o|-T|@)`),
+	"gh":       lazyregexp.New(`^--$`), // options of git follow
 	"javac":    lazyregexp.New(`^@|^-J|^--?(processor|plugin|Xplugin)`),
 	"protoc":   lazyregexp.New(`^@|^--plugin`),
 	"go":       lazyregexp.New(`-extld|-gccgoflags|^--?w(=|$)`),            // go env -w sets what every other go command does
@@ -182,7 +194,7 @@ var reachingTexts = map[string]*lazyregexp.Regexp{
 	"objdump":  lazyregexp.New(`^@`),
 	"pandoc":   lazyregexp.New(`\.lua\b`), // a reader or a writer that is a script
 	"psql":     lazyregexp.New(`\\|(?i:program)`),
-	"sqlite3":  lazyregexp.New(`(?m:^\s*\.)|(?i:writefile|load_extension|edit\s*\(|\battach\b|\bvacuum\s.*into\b)`),
+	"sqlite3":  lazyregexp.New(`(?m:^\s*\.)|(?i:readfile|writefile|load_extension|edit\s*\(|\battach\b|\bvacuum\s.*into\b)`),
 	"tar":      aMachine,
 	"vim":      lazyregexp.New(`^\+`),
 }
@@ -214,6 +226,8 @@ func reaches(words []string, i int) bool {
 		return true
 	case program == "date" && setsClock(words, i), program == "ldd" && !isOfSystem(word):
 		return true
+	case program == "gh" && i == 1 && !strings.HasPrefix(word, "-"):
+		return !slices.Contains(ghCommands, word)
 	case program == "tar" && i == 1 && !strings.HasPrefix(word, "-"): // its options may stand without a dash
 		word = "-" + word
 	case program == "git" && i == 1:

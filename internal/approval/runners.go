@@ -21,6 +21,9 @@ type runner struct {
 	operands func(words []string) bool // reports whether operands are of the kind that a star stands for; nil for any
 	values   map[string]*lazyregexp.Regexp
 	rest     string // word after which all others are for the code of the project; may be empty
+	// passes reports whether a star may stand for words after rest, which some subcommands
+	// give to another program than the code of the project; nil for any.
+	passes   func(before, after []string) bool
 	launches string // subcommands after which another program stands
 	writes   string // options that name a file to be written, which has to be in the scope of the session
 	before   bool   // true if only the options before the first operand are its own
@@ -30,8 +33,13 @@ type runner struct {
 var runners = map[string]runner{
 	"make": {
 		options:  optionList{short: "BdiknpqrRsStvwl::j::O::", long: "always-make check-symlink-times debug:: dry-run help ignore-errors jobs:: just-print keep-going load-average:: max-load:: no-builtin-rules no-builtin-variables no-keep-going no-print-directory output-sync:: print-data-base print-directory question quiet recon shuffle:: silent stop touch trace version warn-undefined-variables"},
-		operands: assignsNothing, // make SHELL=… is another shell for every line
+		operands: func(words []string) bool { return assignsNothing(words) && areTargets(words) }, // make SHELL=… is another shell for every line
 		values:   map[string]*lazyregexp.Regexp{"-j": number, "-l": number, "-O": aName},
+	},
+	"bmake": {
+		options:  optionList{short: "BiknqrSstwj:"},
+		operands: func(words []string) bool { return assignsNothing(words) && areTargets(words) },
+		values:   map[string]*lazyregexp.Regexp{"-j": number},
 	},
 	"ninja": {options: optionList{short: "nvj:k:l:", long: "verbose quiet version"}},
 	"cmake": {
@@ -42,8 +50,10 @@ var runners = map[string]runner{
 	"meson": {options: optionList{short: "vj:t:nq", long: "verbose print-errorlogs suite: no-suite: num-processes: timeout-multiplier: no-rebuild quiet list buildtype: repeat:"}},
 	"scons": {options: optionList{short: "j:knQsci", long: "keep-going silent quiet clean"}, operands: assignsNothing},
 	"just": {
-		options:  optionList{short: "lqvny", long: "list quiet verbose dry-run color: yes summary unsorted groups"},
-		operands: func(words []string) bool { return assignsNothing(words) && !strings.Contains(words[0], "/") }, // just FOLDER/RECIPE
+		options: optionList{short: "lqvny", long: "list quiet verbose dry-run color: yes summary unsorted groups"},
+		operands: func(words []string) bool {
+			return assignsNothing(words) && !strings.Contains(words[0], "/") && !slices.ContainsFunc(words, scripts.MatchString)
+		}, // just FOLDER/RECIPE
 	},
 	"task": {options: optionList{short: "lafsvnpyo:", long: "list list-all force silent verbose dry parallel yes status summary"}, operands: assignsNothing, rest: "--"},
 	"rake": {options: optionList{short: "tTPAnqsvmj:", long: "tasks:: all trace:: dry-run quiet silent verbose multitask jobs:: prereqs version"}, operands: assignsNothing},
@@ -65,7 +75,7 @@ var runners = map[string]runner{
 			"check fix allow-dirty allow-staged no-deps document-private-items version dry-run depth: edges: invert: format: aggressive precise: timings"},
 		operands: func(words []string) bool { return !strings.HasPrefix(words[0], "+") || toolchain.MatchString(words[0]) },
 		values:   map[string]*lazyregexp.Regexp{"--target": aName},
-		rest:     "--",
+		rest:     "--", passes: passedByCargo,
 	},
 	"npm": {
 		options: optionList{short: "swqdDESOPyfal", long: "silent if-present workspaces workspace: include-workspace-root ignore-scripts no-audit no-fund legacy-peer-deps prefer-offline offline save-dev save-exact save no-save omit: include: production json depth: all long loglevel: verbose quiet no-progress dry-run package-lock-only no-color color:: yes version help watch watchAll:: coverage fix ci"},
@@ -83,6 +93,7 @@ var runners = map[string]runner{
 		options: optionList{short: "t:udD", long: "watch hot silent coverage bail:: timeout: rerun-each: only todo test-name-pattern: update-snapshots frozen-lockfile dev production version"},
 		rest:    "--", launches: "x",
 	},
+	"cloc": {options: optionList{single: "--by-file --by-file-by-lang --by-percent: --csv --exclude-dir: --exclude-ext: --exclude-lang: --fullpath --git --hide-rate --include-ext: --include-lang: --json --match-d: --match-f: --md --not-match-d: --not-match-f: --quiet --skip-uniqueness --sum-one --timeout: --version --yaml"}},
 	"npx":  {options: optionList{short: "yq", long: "yes no no-install quiet silent"}, launches: "*", before: true},
 	"bunx": {options: optionList{long: "silent verbose"}, launches: "*", before: true},
 	"pytest": {
@@ -137,7 +148,7 @@ var runners = map[string]runner{
 
 // sameRunners are other names of programs in runners.
 var sameRunners = map[string]string{
-	"bazelisk": "bazel", "bmake": "make", "gmake": "make", "go-task": "task", "gradlew": "gradle", "gtest": "ctest", "invoke": "inv", "mvnw": "mvn", "ninja-build": "ninja", "pnpx": "npx", "py.test": "pytest", "samu": "ninja",
+	"bazelisk": "bazel", "gmake": "make", "go-task": "task", "gradlew": "gradle", "gtest": "ctest", "invoke": "inv", "mvnw": "mvn", "ninja-build": "ninja", "pnpx": "npx", "py.test": "pytest", "samu": "ninja",
 }
 
 // changesNothing returns a function that reports whether the first operand is none of the
@@ -157,6 +168,37 @@ var (
 // assignsNothing reports whether no operand sets a variable.
 func assignsNothing(words []string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "=") })
+}
+
+// areTargets reports whether operands are plain names. Rules for many targets give the name,
+// or a part of it, to a shell: with test-%, make 'test-x;evil' runs evil.
+func areTargets(words []string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return scripts.MatchString(w) || strings.Contains(w, " ") })
+}
+
+// scripts matches a text that a shell does not take for words alone.
+var scripts = lazyregexp.New("[\\x00-\\x1f\"'`$&|;<>(){}*?\\\\!]")
+
+// passedByCargo reports whether the words after -- of a command of cargo are for the code of
+// the project, or choose lints, or only check. Others are options of the compiler and of
+// rustfmt, which run a linker and write files.
+func passedByCargo(before, after []string) bool {
+	for sub, allowed := range givenByCargo { // a word before may also be the value of an option, whose list is not this one
+		if slices.Contains(before, sub) && slices.ContainsFunc(after, func(w string) bool { return !allowed.MatchString(w) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// givenByCargo are the subcommands of cargo that give the words after -- to the compiler or to
+// another program of Rust, with the words that a star stands for there.
+var givenByCargo = map[string]*lazyregexp.Regexp{
+	"clippy":  lazyregexp.New(`^(-[DWAF]([a-z][\w:-]*)?|--(deny|warn|allow|forbid)(=[\w:-]+)?|[a-z][\w:-]*)$`),
+	"fix":     lazyregexp.New(`^$`),
+	"fmt":     lazyregexp.New(`^(--check|-l|--files-with-diff|-v|--verbose|-q|--quiet)$`),
+	"rustc":   lazyregexp.New(`^$`),
+	"rustdoc": lazyregexp.New(`^$`),
 }
 
 // readsNoList reports whether no operand names a file with further words.
@@ -264,6 +306,9 @@ func (r runner) covers(words []string, end int, byStar func(i int) bool) bool {
 		case strings.Contains(w, shell.Unknown):
 			return false
 		case r.rest != "" && w == r.rest:
+			if after := starred(words, i+1, byStar); r.passes != nil && !r.passes(words[1:i], after) {
+				return false
+			}
 			end = i
 		case w == "-" || !strings.HasPrefix(w, "-"):
 			if byStar(i) {
@@ -284,6 +329,16 @@ func (r runner) covers(words []string, end int, byStar func(i int) bool) bool {
 		}
 	}
 	return len(operands) == 0 || r.operands == nil || r.operands(operands)
+}
+
+// starred returns the words from a position on that a star stands for.
+func starred(words []string, from int, byStar func(i int) bool) (list []string) {
+	for i := from; i < len(words); i++ {
+		if byStar(i) {
+			list = append(list, words[i])
+		}
+	}
+	return list
 }
 
 // An optionList is the options of a program that a star stands for. Behind a name, a colon

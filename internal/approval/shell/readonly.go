@@ -276,10 +276,25 @@ func listsTags(args []string) bool {
 }
 
 // ShowsSignature reports whether a word is, or has, a format or an order with which git
-// verifies signatures, by running the program that its configuration names.
-func ShowsSignature(word string) bool { return signature.MatchString(word) }
+// verifies signatures, by running the program that its configuration names. A format of
+// which only the name is known may be one: the configuration says what it is.
+func ShowsSignature(word string) bool {
+	if signature.MatchString(word) {
+		return true
+	}
+	named := namedFormat.FindStringSubmatch(word)
+	isListed := func(format string) bool { return strings.HasPrefix(format, strings.ToLower(named[1])) } // git takes abbreviations
+	return named != nil && !strings.HasPrefix(named[1], "format:") && !strings.HasPrefix(named[1], "tformat:") && !slices.ContainsFunc(formats, isListed)
+}
 
-var signature = lazyregexp.New(`%G|\(\*?signature|^(--[a-z-]+=)?-?\*?signature(:|$)`)
+// signature matches a placeholder, which may have a sign that asks for a blank or a new line
+// before its text, a field, and an order, which may be that of versions.
+var signature = lazyregexp.New(`%[-+ ]?G|\(\*?signature|^(--[a-z-]+=)?-?(v:|version:)?\*?signature(:|$)`)
+
+var namedFormat = lazyregexp.New(`^--(?:pretty|format)=([^%]+)$`)
+
+// formats are the formats of commits and of archives that git itself knows by a name.
+var formats = strings.Fields("email full fuller mboxrd medium oneline raw reference short tar tar.gz tgz zip")
 
 // printsLines reports whether sed is used to print a part of a file.
 func printsLines(args []string) bool {

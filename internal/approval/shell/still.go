@@ -25,6 +25,7 @@ var gitSettings = [][2]string{
 	{"safe.bareRepository", "explicit"},   // a folder that looks like a repository is none
 	{"protocol.ext.allow", "never"},       // addresses that are commands
 	{"log.showSignature", "false"},        // runs gpg.program for log and show
+	{"format.pretty", "medium"},           // a format with %G runs gpg.program for log and show
 	{"diff.ignoreSubmodules", "dirty"},    // status and diff run git in submodules, with their own configuration
 	{"status.submoduleSummary", "false"},  // runs git in submodules
 	{"submodule.recurse", "false"},        // runs git in submodules
