@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -148,7 +149,10 @@ func parse(text string) (rule, error) {
 	var err error
 	switch {
 	case pathKind(r.tool):
-		_, err = glob.Compile(strings.TrimPrefix(pattern, "/"))
+		if r.pattern, err = inHome(pattern); err != nil {
+			break
+		}
+		_, err = glob.Compile(strings.TrimPrefix(r.pattern, "/"))
 	case commandKind(r.tool), r.tool == "*":
 		r.words, err = parseWords(pattern)
 	}
@@ -156,6 +160,20 @@ func parse(text string) (rule, error) {
 		return r, fmt.Errorf("rule %q: %w", text, err)
 	}
 	return r, nil
+}
+
+// inHome returns a pattern for paths with the home directory in the place of ~, whoever has
+// set the rule: the configuration or a client.
+func inHome(pattern string) (string, error) {
+	rest, ok := strings.CutPrefix(pattern+"/", "~/")
+	if !ok {
+		return pattern, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return pattern, fmt.Errorf("the home directory is not known, write an absolute path: %w", err)
+	}
+	return strings.TrimSuffix(home, "/") + strings.TrimSuffix("/"+rest, "/"), nil
 }
 
 // examplePattern returns a pattern for the rules of a tool or kind.

@@ -135,3 +135,27 @@ func TestTheReasonIsTheRealOne(t *testing.T) {
 		}
 	}
 }
+
+// TestRulesAboutTheHomeDirectory: a rule with ~ is about the home directory, whoever has set
+// it, and whatever the command or the tool calls the file.
+func TestRulesAboutTheHomeDirectory(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	in := project(t)
+	rules := event.PermissionRules{Allow: []string{"bash", "read"}, Deny: []string{"read(~/.ssh/**)"}}
+	for _, line := range []string{"cat ~/.ssh/id_rsa", "cat " + home + "/.ssh/id_rsa", "cat $HOME/.ssh/id_rsa", "cd && cat .ssh/id_rsa", "cd " + home + "/.ssh && ls"} {
+		if d := approval.Judge(approval.AskAlways, rules, nil, readLine(line, in)); d.Verdict != approval.Deny {
+			t.Errorf("%s: %s, want deny", line, verdictName(d.Verdict))
+		}
+	}
+	for path, want := range map[string]approval.Verdict{home + "/.ssh/id_rsa": approval.Deny, home + "/notes": approval.Grant} {
+		view := &approval.Request{Kind: approval.Read, Tool: "view", Details: []string{path}, Dirs: []string{in.Home}}
+		if d := approval.Judge(approval.AskAlways, rules, nil, view); d.Verdict != want {
+			t.Errorf("view %s: %s", path, verdictName(d.Verdict))
+		}
+		all := event.PermissionRules{Deny: []string{"read(~)"}}
+		if d := approval.Judge(approval.All, all, nil, view); d.Verdict != approval.Deny {
+			t.Errorf("view %s with read(~): %s", path, verdictName(d.Verdict))
+		}
+	}
+}
