@@ -374,6 +374,7 @@ func (d *reading) namedPaths(dirs []string) []string {
 	all := slices.Clone(d.calls.Files)
 	for _, words := range d.calls.Words {
 		all = append(all, filesIn(words)...)
+		all = append(all, placedFiles(words)...)
 		for _, text := range textsThatRun(words) { // a script in another language
 			all = append(all, namesOf(text)...)
 		}

@@ -3,6 +3,7 @@ package approval
 import (
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,6 +68,41 @@ func filesIn(words []string) []string {
 	}
 	return left
 }
+
+// placedFiles returns the files that a command makes in a folder under the names that they
+// have elsewhere: cp other/Makefile ., wget https://example.org/Makefile.
+func placedFiles(words []string) (names []string) {
+	program, folders := knownAs(programOf(words)), []string{}
+	var files []string
+	for i, w := range words[1:] {
+		isTarget := isReaching(placeOptions[program], w)
+		switch {
+		case isTarget && i+2 < len(words):
+			folders = append(folders, append(namesIn(w), words[i+2])...)
+		case isTarget:
+			folders = append(folders, namesIn(w)...)
+		case w != "" && !strings.HasPrefix(w, "-"):
+			files = append(files, w)
+		}
+	}
+	switch fetches := program == "wget" || program == "curl" && slices.ContainsFunc(words[1:], func(w string) bool { return isReaching("-O --remote-name --remote-name-all", w) }); {
+	case fetches:
+		folders = append(folders, ".")
+	case !slices.Contains([]string{"cp", "install", "ln", "mv", "rsync", "scp"}, program) || len(files) == 0:
+		return nil
+	case len(folders) == 0:
+		folders, files = files[len(files)-1:], files[:len(files)-1]
+	}
+	for _, folder := range folders {
+		for _, file := range files {
+			names = append(names, path.Join(folder, path.Base(file)))
+		}
+	}
+	return names
+}
+
+// placeOptions are the options that name the folder in which programs make files.
+var placeOptions = map[string]string{"cp": "-t --target-directory", "curl": "--output-dir", "install": "-t --target-directory", "ln": "-t --target-directory", "mv": "-t --target-directory", "wget": "-P --directory-prefix"}
 
 // optionsOf returns the arguments of a command that can be options: those before --.
 func optionsOf(words []string) []string {
