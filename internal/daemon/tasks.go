@@ -181,7 +181,7 @@ func described(id event.SessionID, t bash.Task) api.Task {
 	d := api.Task{
 		SessionID: id, TaskID: t.ID, Command: p.Command, Description: p.Title, Dir: p.Dir, Status: t.Status(), Reason: p.Reason,
 		PID: p.PID, Started: stamp(p.Started), Ended: stamp(p.Ended), Bytes: p.Output.Bytes, Omitted: p.Output.Omitted,
-		Lingering: p.Lingering && !p.Gone || len(p.Survivors) > 0, Unkept: p.Unkept,
+		Lingering: (p.Lingering || p.Unkept) && !p.Gone, Unkept: p.Unkept,
 	}
 	if p.Exit != nil {
 		d.ExitCode, d.Signal = &p.Exit.Code, p.Exit.Signal

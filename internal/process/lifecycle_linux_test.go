@@ -291,6 +291,31 @@ func TestAProcessWithoutItsKeeperIsLost(t *testing.T) {
 	}
 }
 
+// TestALostCommandDoesNotOutliveItsManager: a manager that closes while it waits for the
+// processes of a lost command to end leaves none behind.
+func TestALostCommandDoesNotOutliveItsManager(t *testing.T) {
+	m := open(t, t.TempDir(), Options{Grace: time.Hour})
+	id := start(t, m, spec("k", "trap '' TERM; echo ready; while :; do sleep 1; done")).ID
+	awaitOutput(t, m, id, "ready")
+	info, _ := m.Get(me, id)
+	p, err := m.find(me, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.Kill(keeperOf(t, info), syscall.SIGKILL)
+	for t.Context().Err() == nil && len(info.Survivors) == 0 {
+		if info, err = m.Get(me, id); err != nil || info.Gone {
+			t.Fatalf("%+v, %v", info, err)
+		}
+	}
+	m.Close()
+	for len(p.survivors()) > 0 { // the system takes a moment
+		if t.Context().Err() != nil {
+			t.Fatal("a process is left")
+		}
+	}
+}
+
 func TestAChildThatLostItsKeeperIsEndedToo(t *testing.T) {
 	m := open(t, t.TempDir(), Options{})
 	id := start(t, m, spec("k", "sleep 1000 & exit 3")).ID

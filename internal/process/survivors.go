@@ -31,8 +31,9 @@ func (p *proc) endSurvivors() error {
 		ctx, cancel := context.WithTimeout(p.m.ctx, pause)
 		awaitAll(ctx, left)
 		cancel()
-		if err := p.m.ctx.Err(); err != nil {
-			return nil // the next Open continues
+		if err := p.m.ctx.Err(); err != nil { // nobody is left to wait for them; the next Open looks again
+			signalEach(p.survivors(), unix.SIGKILL, note)
+			return nil
 		}
 		sigs, pause = []unix.Signal{unix.SIGKILL}, time.Second
 	}
