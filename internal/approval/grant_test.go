@@ -298,3 +298,16 @@ func TestAnApprovedFileIsOneFile(t *testing.T) {
 		t.Errorf("the offer of a folder says %q", label)
 	}
 }
+
+// TestACommandWithoutTheSandboxIsApprovedOnce: neither an offer nor an approval for the
+// session covers another run of it.
+func TestACommandWithoutTheSandboxIsApprovedOnce(t *testing.T) {
+	r := readLine("git status", project(t))
+	if n := len(r.Offers()); n != 3 {
+		t.Fatalf("%d offers in the sandbox, want once, command and prefix", n)
+	}
+	r.Unconfined = true
+	if offers, grants := r.Offers(), r.SessionGrants(); len(offers) != 1 || offers[0].ID != event.OfferOnce || grants != nil {
+		t.Errorf("offers %v, grants %v", offers, grants)
+	}
+}
