@@ -22,7 +22,8 @@ func (a *app) stopCommand() *cobra.Command {
 Of a session, stop the current turn and the commands that it waits for, as Ctrl-C in
 "abide run" does, and with --all also its commands in the background. Queued prompts are
 kept, and wait until somebody sends the session a message or resumes it. What a command
-in the background reports begins no turn before somebody sends a message.
+in the background reports begins no turn before somebody sends a message. What is noted
+for memory of turns that had ended goes on ("abide jobs" lists it).
 
 Stop a command and every process that it started: with SIGTERM first, then with
 SIGKILL. Its agent is notified, and its turn goes on.

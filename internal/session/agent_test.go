@@ -236,6 +236,29 @@ func TestAnAgentAsksAgainWithItsSession(t *testing.T) {
 	}
 }
 
+// An agent that works when its session stops to allow everything asks from then on, too.
+func TestAnAgentThatWorksAsksAgainWithItsSession(t *testing.T) {
+	began := make(chan struct{})
+	act := &countingTool{name: "act", ask: true, block: began}
+	b := withAgents(t, offline.Model{}, act)
+	if _, err := b.Host.Create(t.Context(), "s", session.Spec{Config: event.SessionConfiguredData{Approve: approval.All}}, &session.Client{Permission: true, Viewer: sessiontest.NewViewer()}); err != nil {
+		t.Fatal(err)
+	}
+	b.Send("s", delegate("task", useAct))
+	<-began
+	agent := child(t, []event.Event{b.AwaitStored("s", eventlog.End{}, event.ToolBegun)})
+	if err := b.Host.Permissions.AllowAll(t.Context(), "s", false); err != nil {
+		t.Fatal(err)
+	}
+	told, err := event.As[event.PermissionsChangedData](b.AwaitStored(agent, eventlog.End{}, event.PermissionsChanged))
+	if err != nil || told.Mode != turn.PermissionMode(false) {
+		t.Errorf("the agent is told %+v, %v", told, err)
+	}
+	if err := b.Host.Abort(t.Context(), "s", "test"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Somebody speaks to an agent whose call is over, and the new turn waits for an answer. An
 // abort of the session that started it stops that turn, too: the answer must not continue it.
 func TestAnAbortReachesAFormerAgentThatWaitsForAnAnswer(t *testing.T) {
