@@ -48,6 +48,9 @@ type Ignored struct {
 
 // String returns the key, the reason and the way out.
 func (i Ignored) String() string {
+	if i.UserOnly && i.Key == workspaceDefault {
+		return fmt.Sprintf("%s in %s: a project cannot choose a workspace by its address, which a token is sent to; name one of your [workspaces]", i.Key, i.From)
+	}
 	if i.UserOnly {
 		return fmt.Sprintf("%s in %s: it is about all sessions, also of other projects; set it in your own configuration file", i.Key, i.From)
 	}
@@ -85,7 +88,7 @@ func Load(layers ...Layer) (*Loaded, error) {
 		if layer.Project {
 			for _, key := range narrow(values, layer.Trusted) {
 				if !layer.Kept {
-					l.Ignored = append(l.Ignored, Ignored{key.String(), layer.Name, layer.Changed, userOnly(key.String())})
+					l.Ignored = append(l.Ignored, Ignored{key.String(), layer.Name, layer.Changed, layer.Trusted || userOnly(key.String())})
 				}
 			}
 		}
@@ -313,7 +316,7 @@ func userOnly(key string) bool {
 // narrow removes the keys that a project may not set, and returns them.
 func narrow(values map[string]any, trusted bool) (ignored []path) {
 	for _, key := range flatten(values, nil) {
-		if userOnly(key.String()) || !trusted && !narrowing(key.String()) {
+		if userOnly(key.String()) || choosesAddress(values, key) || !trusted && !narrowing(key.String()) {
 			remove(values, key)
 			ignored = append(ignored, key)
 		}

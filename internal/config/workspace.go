@@ -13,6 +13,19 @@ type Workspace struct {
 	Patience Duration `toml:"patience" doc:"Time that a call waits for a workspace that cannot be reached before it fails, like 30s."`
 }
 
+// workspaceDefault is the key of Workspace.Default.
+const workspaceDefault = "workspace.default"
+
+// choosesAddress reports whether a key chooses a workspace by its address. No project may do
+// that: the token for such workspaces would be sent to it.
+func choosesAddress(values map[string]any, key path) bool {
+	if key.String() != workspaceDefault {
+		return false
+	}
+	choice, _ := values[key[0]].(map[string]any)[key[1]].(string)
+	return strings.Contains(choice, ":")
+}
+
 // A Place is a workspace that "abide workspace" serves.
 type Place struct {
 	Address    string `toml:"address" doc:"Address of the workspace: unix:PATH or tcp:HOST:PORT. TCP to another machine always uses TLS."`

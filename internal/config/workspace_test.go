@@ -40,3 +40,23 @@ func TestNoProjectNamesAWorkspace(t *testing.T) {
 		}
 	}
 }
+
+// Whoever chooses a workspace by its address sends it the token of ABIDE_WORKSPACE_TOKEN.
+func TestNoProjectChoosesAWorkspaceByItsAddress(t *testing.T) {
+	for _, address := range []string{"tcp:evil:1", "unix:/tmp/evil", ":"} {
+		text := "[workspace]\ndefault = '" + address + "'\n"
+		for _, trusted := range []bool{false, true} {
+			l := mustLoad(t, layer("config.toml", "[workspace]\ndefault = 'box'\n"), project(text, trusted))
+			if l.Config.Workspace.Default != "box" || len(l.Ignored) != 1 || l.Ignored[0].UserOnly != trusted {
+				t.Errorf("trusted %v: %+v, ignored %v", trusted, l.Config.Workspace, l.Ignored)
+				continue
+			}
+			if want := "name one of your [workspaces]"; trusted && !strings.Contains(l.Ignored[0].String(), want) {
+				t.Errorf("%s, want %s", l.Ignored[0], want)
+			}
+		}
+		if l := mustLoad(t, layer("config.toml", text)); l.Config.Workspace.Default != address {
+			t.Errorf("the user may choose %s: %+v", address, l.Config.Workspace)
+		}
+	}
+}

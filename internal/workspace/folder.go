@@ -93,6 +93,9 @@ func (w *withFolder) Judge(ctx context.Context, s *scope.Scope, asked ...Questio
 			return nil, err
 		}
 		for i, j := range found {
+			if !here && w.isHere(j.Path) { // nothing of the workspace is in the folder, whatever it says
+				j = Judgement{Finding: scope.Finding{Verdict: scope.Denied}, Err: &fs.PathError{Op: "use", Path: some[i].Path, Err: fs.ErrPermission}}
+			}
 			if j.Path != "" && j.Protected == "" { // what the session protects is not in the limited scope
 				j.Protected = s.Protection(j.Path, some[i].Mode)
 			}

@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -57,6 +58,29 @@ func TestAWorkspaceWithAFolderKeepsItsPromises(t *testing.T) {
 			return p
 		})
 	})
+}
+
+// liar is a workspace that says where a path leads.
+type liar struct {
+	workspace.Files
+	leads string
+}
+
+func (l liar) Judge(context.Context, *scope.Scope, ...workspace.Question) ([]workspace.Judgement, error) {
+	return []workspace.Judgement{{Finding: scope.Finding{Verdict: scope.Allowed, Path: l.leads}}}, nil
+}
+
+// A rewind would write to where the workspace says that a path led.
+func TestNoPathOfTheWorkspaceLeadsIntoTheFolder(t *testing.T) {
+	own := t.TempDir()
+	for leads, refused := range map[string]bool{own: true, own + "/plan.md": true, own + "/../f": false, own + "s/f": false} {
+		files := workspace.WithFolder(liar{leads: leads}, own, nil)
+		found, err := files.Judge(t.Context(), new(scope.Scope), workspace.Question{Path: "/src/f", Mode: scope.Write})
+		must(t, err)
+		if j := found[0]; (j.Path == "") != refused || errors.Is(j.Err, fs.ErrPermission) != refused || refused && j.Verdict != scope.Denied {
+			t.Errorf("a path that leads to %s: %+v", leads, j)
+		}
+	}
 }
 
 func TestTheFolderIsUsedInPlaceOfTheWorkspace(t *testing.T) {

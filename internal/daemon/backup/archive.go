@@ -142,20 +142,33 @@ func newEntry(name string, size int64, sum hash.Hash) entry {
 	return e
 }
 
-// addDeletion adds the record of a deletion that an engine has to finish.
-func (a *archive) addDeletion(id event.SessionID) error {
-	text, err := json.Marshal(map[string]event.SessionID{"session": id})
-	if err != nil {
-		return err
-	}
-	name := "deletions/" + folder.SessionName(string(id)) + ".json"
+// addDeletions adds the records of deletions that an engine has to finish, unless the folder
+// has them already.
+func (a *archive) addDeletions(ids []event.SessionID) error {
+	noted := make(map[string]bool)
 	for _, f := range a.manifest.Files {
-		if f.Name == name {
-			return nil
+		if strings.HasPrefix(f.Name, deletionsPrefix) {
+			noted[f.Name] = true
 		}
 	}
-	return a.add(name, textInfo{int64(len(text))}, bytes.NewReader(text))
+	for _, id := range ids {
+		name := deletionsPrefix + folder.SessionName(string(id)) + ".json"
+		if noted[name] {
+			continue
+		}
+		text, err := json.Marshal(map[string]event.SessionID{"session": id})
+		if err == nil {
+			err = a.add(name, textInfo{int64(len(text))}, bytes.NewReader(text))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// deletionsPrefix begins the names of the records of deletions.
+const deletionsPrefix = "deletions/"
 
 // textInfo describes a file that is made for the archive.
 type textInfo struct{ size int64 }

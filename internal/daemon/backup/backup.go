@@ -351,10 +351,8 @@ func (s Source) dropDeleted(ctx context.Context, a *archive, log string, names [
 	if len(gone) == 0 {
 		return nil
 	}
-	for _, id := range gone {
-		if err := a.addDeletion(id); err != nil {
-			return err
-		}
+	if err := a.addDeletions(gone); err != nil {
+		return err
 	}
 	return deleteFrom(ctx, log, gone)
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,11 +55,21 @@ func measureFolder(t *testing.T, n int) {
 
 func measure(t *testing.T, what string, f func()) {
 	t.Helper()
-	at := time.Now()
+	at, spent := time.Now(), cpuTime(t)
 	f()
+	spent = cpuTime(t) - spent
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	t.Logf("%s: %v, heap %d MiB", what, time.Since(at).Round(time.Millisecond), m.HeapAlloc>>20)
+	t.Logf("%s: %v, CPU %v, heap %d MiB", what, time.Since(at).Round(time.Millisecond), spent.Round(time.Millisecond), m.HeapAlloc>>20)
+}
+
+// cpuTime returns what the process has spent so far. On a machine that does other things, too,
+// only that can be compared.
+func cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func sessionID(i int) event.SessionID { return event.SessionID(fmt.Sprintf("session-%07d", i)) }

@@ -160,7 +160,8 @@ func among(named map[string]Place) string {
 }
 
 // ask connects to the workspace of a choice for a few questions. It returns the workspace
-// with its identity, and what it says of itself. It does not wait for one that is away.
+// with its identity, and what it says of itself. It does not wait for one that is away, and a
+// moment for one that went away meanwhile.
 func (r *Registry) ask(ctx context.Context, choice string, more func(context.Context, *bridge.Client, event.Workspace, workspace.Description) error) (event.Workspace, workspace.Description, error) {
 	var about workspace.Description
 	w, err := r.Resolve(choice)
@@ -181,16 +182,27 @@ func (r *Registry) ask(ctx context.Context, choice string, more func(context.Con
 		return *w, about, err
 	}
 	defer c.Close()
-	ctx = bridge.WithoutPatience(ctx)
-	if about, err = c.Describe(ctx); err != nil {
-		return *w, about, err
+	attempt := func(ctx context.Context) (err error) {
+		if about, err = c.Describe(ctx); err != nil {
+			return err
+		}
+		if about.Identity == "" {
+			return explain(*w, place, fmt.Errorf("%w: it has no identity", workspace.ErrProtocol))
+		}
+		w.Identity = about.Identity
+		return more(ctx, c, *w, about)
 	}
-	if about.Identity == "" {
-		return *w, about, explain(*w, place, fmt.Errorf("%w: it has no identity", workspace.ErrProtocol))
+	if err = attempt(bridge.WithoutPatience(ctx)); errors.Is(err, workspace.ErrLost) {
+		ctx, cancel := context.WithTimeoutCause(ctx, restartTime, err)
+		defer cancel()
+		err = attempt(ctx)
 	}
-	w.Identity = about.Identity
-	return *w, about, more(ctx, c, *w, about)
+	return *w, about, err
 }
+
+// restartTime is how long somebody who asks a workspace waits for it if it was there a moment
+// ago: it may be starting again.
+const restartTime = 5 * time.Second
 
 // A Report is what a check finds out about a workspace.
 type Report struct {

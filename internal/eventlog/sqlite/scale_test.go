@@ -125,10 +125,11 @@ func speakTurn(t *testing.T, s *Store, i int) {
 
 func measuredID(i int) event.SessionID { return event.SessionID(fmt.Sprintf("%08d-session", i)) }
 
-// measureTime prints how long f takes.
+// measureTime prints how long f takes, and what the processor has to do for it: on a machine
+// that does other things, too, only the latter can be compared.
 func measureTime(t *testing.T, sessions int, what string, f func()) {
 	t.Helper()
-	began := time.Now()
+	began, spent := time.Now(), cpuTime()
 	f()
-	t.Logf("%7d sessions  %-40s %v", sessions, what, time.Since(began).Round(10*time.Microsecond))
+	t.Logf("%7d sessions  %-40s %v, CPU %v", sessions, what, time.Since(began).Round(10*time.Microsecond), (cpuTime() - spent).Round(10*time.Microsecond))
 }

@@ -560,26 +560,73 @@ func (x *searchIndex) fill(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// maxSorted is the number of matches that are sorted to find the newest.
-const maxSorted = 1000
+// The limits of how a search finds the newest matches.
+const (
+	maxSorted = 1000 // number of matches that are sorted
+	maxProbed = 500  // number of sessions that are asked one by one for matches
+)
 
 // isListed is true for the sessions that are searched.
 const isListed = " NOT s.deleted AND CASE WHEN json_valid(s.info) THEN s.info ->> '$.listed' END"
 
 // query returns the places of messages, those of the last modified session first. A common
-// word is in most messages, and only the newest of them are wanted: then the sessions are
-// looked at in their order, until there are enough, instead of the session of each match.
+// word is in most messages, and only the newest of them are wanted: then the last sessions are
+// asked one by one, which takes as long in a large store as in a small one. A word that is in
+// many messages, but not in those, is looked for in all of them.
 func (x *searchIndex) query(match string, most int) ([]messagePlace, error) {
-	matches, err := x.matches(match)
-	if err != nil || len(matches) == 0 {
+	some, err := x.numbers("SELECT rowid FROM messages WHERE words MATCH ? LIMIT ?", match, maxSorted+1)
+	if err != nil || len(some) == 0 {
 		return nil, err
 	}
-	if len(matches) > maxSorted {
-		return x.newest(matches, most)
+	if len(some) <= maxSorted {
+		return x.places(most, nil, `SELECT s.name, m.rowid
+			FROM messages m CROSS JOIN log.sessions s ON s.id = m.rowid >> 32
+			WHERE m.words MATCH ? AND`+isListed+" ORDER BY s.modified DESC, m.rowid LIMIT ?", match, most)
 	}
-	return x.places(most, nil, `SELECT s.name, m.rowid
-		FROM messages m CROSS JOIN log.sessions s ON s.id = m.rowid >> 32
-		WHERE m.words MATCH ? AND`+isListed+" ORDER BY s.modified DESC, m.rowid LIMIT ?", match, most)
+	if places, err := x.probe(match, most); err != nil || len(places) == most {
+		return places, err
+	}
+	matches, err := x.matches(match)
+	if err != nil {
+		return nil, err
+	}
+	return x.newest(matches, most)
+}
+
+// inNewestOrder selects the sessions that are searched, the last modified first.
+const inNewestOrder = "SELECT s.name, s.id FROM log.sessions s WHERE" + isListed + " ORDER BY s.recent DESC, s.modified DESC, s.id"
+
+// probe returns the places of matches in the last sessions.
+func (x *searchIndex) probe(match string, most int) (places []messagePlace, err error) {
+	last, err := x.lastSessions()
+	for _, s := range last {
+		if err != nil || len(places) == most {
+			break
+		}
+		var keys []int64
+		keys, err = x.numbers("SELECT rowid FROM messages WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid LIMIT ?", match, key(s.row, 0), key(s.row, maxSeq), most-len(places))
+		for _, k := range keys {
+			places = append(places, messagePlace{s.id, event.Seq(k & maxSeq)})
+		}
+	}
+	return places, err
+}
+
+// lastSessions returns the sessions that are probed, the last modified first.
+func (x *searchIndex) lastSessions() (list []staleSession, err error) {
+	rows, err := x.conn.QueryContext(context.Background(), inNewestOrder+" LIMIT ?", maxProbed)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var one staleSession
+		if err := rows.Scan(&one.id, &one.row); err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, rows.Err()
 }
 
 // newest returns the places of sorted matches, those of the last modified session first.
@@ -589,7 +636,7 @@ func (x *searchIndex) newest(matches []int64, most int) ([]messagePlace, error) 
 		end, _ := slices.BinarySearch(matches, key(row+1, 0))
 		return matches[first:end]
 	}
-	return x.places(most, of, "SELECT s.name, s.id FROM log.sessions s WHERE"+isListed+" ORDER BY s.recent DESC, s.modified DESC, s.id")
+	return x.places(most, of, inNewestOrder)
 }
 
 // places returns the places that a query for names and keys finds, most at last. If of is not

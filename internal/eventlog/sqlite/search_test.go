@@ -352,7 +352,7 @@ func TestWhatCouldNotBeTakenInIsNotForgotten(t *testing.T) {
 // sorted, in new sessions and in old ones alone. Reading every session finds the same.
 func TestACommonWordIsFoundInTheNewestSessions(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
-	const old, recentSessions = maxSorted/3 + 1, 256
+	const old, recentSessions = maxSorted/3 + 1, maxProbed + 50
 	for i := range old + recentSessions {
 		word := "old"
 		if i >= old {

@@ -84,7 +84,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	}
 	c.rpc = workspacepb.NewWorkspaceServiceClient(
 		c.http, c.url,
-		connect.WithGRPC(), connect.WithReadMaxBytes(maxMessage), connect.WithAcceptCompression("gzip", nil, nil),
+		connect.WithGRPC(), connect.WithCodec(answerCodec{}), connect.WithReadMaxBytes(maxMessage), connect.WithAcceptCompression("gzip", nil, nil),
 		connect.WithInterceptors(c.explainer, c.headers, retryInterceptor(c.retries)),
 	)
 	return c, nil

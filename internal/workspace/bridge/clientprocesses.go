@@ -104,7 +104,14 @@ func (c remoteProcesses) Read(ctx context.Context, owner process.Owner, id proce
 	if err != nil {
 		return process.Chunk{}, err
 	}
-	return c.output(ctx, readTo(h, r))
+	chunk, err := c.output(ctx, readTo(h, r))
+	if err == nil {
+		err = checkChunk(chunk, r)
+	}
+	if err != nil {
+		return process.Chunk{}, err
+	}
+	return chunk, nil
 }
 
 // Tail implements workspace.Processes.
@@ -113,7 +120,11 @@ func (c remoteProcesses) Tail(ctx context.Context, owner process.Owner, id proce
 	if err != nil {
 		return process.Chunk{}, err
 	}
-	return c.output(ctx, &pb.OutputRequest{Handle: h, Tail: true, Limit: int64(n), Stream: streamTo(stream)})
+	chunk, err := c.output(ctx, &pb.OutputRequest{Handle: h, Tail: true, Limit: int64(n), Stream: streamTo(stream)})
+	if err == nil && len(chunk.Data) > n {
+		return process.Chunk{}, errMoreThanAsked
+	}
+	return chunk, err
 }
 
 func (c remoteProcesses) output(ctx context.Context, r *pb.OutputRequest) (process.Chunk, error) {
@@ -133,6 +144,9 @@ func (c remoteProcesses) View(ctx context.Context, owner process.Owner, id proce
 	r, err := c.rpc.View(ctx, &pb.ViewRequest{Handle: h, Stream: streamTo(stream)})
 	if err != nil {
 		return "", nil, fromWire(ctx, err)
+	}
+	if len(r.GetText()) > maxView {
+		return "", nil, errMoreThanAsked
 	}
 	return string(r.GetText()), truncationOf(r.GetTruncation()), nil
 }

@@ -33,6 +33,9 @@ func (c remoteFiles) Collect(ctx context.Context, which ...workspace.Selection) 
 			if f.GetProblem() != nil {
 				of.Err = errorOf(f.GetProblem())
 			}
+			if err := checkCollected(of, which[i]); err != nil {
+				return nil, err
+			}
 			found[i] = append(found[i], of)
 		}
 	}

@@ -37,7 +37,9 @@ func (c remoteFiles) Judge(ctx context.Context, s *scope.Scope, asked ...workspa
 	}
 	list := make([]workspace.Judgement, len(asked))
 	for i, j := range r.GetJudgements() {
-		list[i] = judgementOf(j, s, asked[i])
+		if list[i] = judgementOf(j, s, asked[i]); checkJudgement(list[i], asked[i]) != nil {
+			return nil, errMoreThanAsked
+		}
 	}
 	return list, nil
 }
@@ -70,7 +72,7 @@ func (c remoteFiles) Grep(ctx context.Context, s *scope.Scope, q workspace.GrepQ
 	if err != nil {
 		return workspace.Found{}, fromWire(ctx, err)
 	}
-	return foundOf(r), nil
+	return foundIn(r, q.Roots)
 }
 
 // Glob implements workspace.Files.
@@ -79,12 +81,21 @@ func (c remoteFiles) Glob(ctx context.Context, s *scope.Scope, q workspace.GlobQ
 	if err != nil {
 		return workspace.Found{}, fromWire(ctx, err)
 	}
-	return foundOf(r), nil
+	return foundIn(r, q.Roots)
+}
+
+// foundIn converts the results of a search in some roots.
+func foundIn(r *pb.SearchResponse, roots []workspace.SearchRoot) (workspace.Found, error) {
+	found := foundOf(r)
+	if err := checkFound(found, roots); err != nil {
+		return workspace.Found{}, err
+	}
+	return found, nil
 }
 
 // errorOf converts the reason of an error to the error that the workspace returned.
 func errorOf(r *pb.Reason) error {
-	var err error = &answer{string(r.GetText()), knownReason(r.GetName())}
+	var err error = &answer{brief(string(r.GetText())), knownReason(r.GetName())}
 	if f := r.GetRefusal(); f != nil {
 		err = &scope.Refusal{Finding: findingOf(f.GetFinding()), Name: string(f.GetName()), Mode: modeOf(f.GetWrite())}
 	}

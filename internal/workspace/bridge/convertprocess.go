@@ -130,7 +130,7 @@ func processOf(p *pb.Process) process.Info {
 	i := process.Info{
 		ID: process.ID(p.GetId()), Key: p.GetKey(), Owner: process.Owner(p.GetOwner()), Command: string(p.GetCommand()), Args: textsOf(p.GetArguments()), Dir: string(p.GetDirectory()),
 		Title: string(p.GetTitle()), Class: process.Class(p.GetClass()), TTY: p.GetTerminal(), Stdin: p.GetStdin(), Profile: sandbox.Profile(p.GetProfile()), Free: p.GetFree(),
-		State: process.State(p.GetState()), Reason: string(p.GetReason()), PID: clamp(p.GetPid()), Created: timeOf(p.GetCreated()), Started: timeOf(p.GetStarted()), Ended: timeOf(p.GetEnded()),
+		State: process.State(p.GetState()), Reason: brief(string(p.GetReason())), PID: clamp(p.GetPid()), Created: timeOf(p.GetCreated()), Started: timeOf(p.GetStarted()), Ended: timeOf(p.GetEnded()),
 		Reading: p.GetReading(), Lingering: p.GetLingering(), Gone: p.GetGone(), Unkept: p.GetUnkept(), Seen: p.GetSeen(), Dropped: p.GetDropped(), Files: process.Files{Dir: string(p.GetFolder()), Output: string(p.GetOutputFile())},
 		Output: countsOf(p.GetOutput()),
 	}

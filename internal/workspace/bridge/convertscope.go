@@ -161,7 +161,7 @@ func foundTo(f workspace.Found) *pb.SearchResponse {
 func foundOf(f *pb.SearchResponse) workspace.Found {
 	of := workspace.Found{
 		Missing: texts[string](f.GetMissing()), Folders: f.GetFolders(), Count: f.GetCount(), Puts: f.GetPuts(),
-		Problems: clamp(f.GetProblems()), Problem: string(f.GetProblem()),
+		Problems: clamp(f.GetProblems()), Problem: brief(string(f.GetProblem())),
 	}
 	for _, g := range f.GetGroups() {
 		group := workspace.Group{Name: string(g.GetName()), Count: g.GetCount()}

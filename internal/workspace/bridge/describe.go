@@ -36,6 +36,8 @@ func (c *Client) Describe(ctx context.Context) (workspace.Description, error) {
 		return workspace.Description{}, fromWire(ctx, err)
 	case r.GetProtocol() != Protocol:
 		return workspace.Description{}, c.explainer.convert(ctx, otherProtocol(fmt.Sprintf("it has %d and this engine has %d; update %s", r.GetProtocol(), Protocol, older(r.GetProtocol() < Protocol, "the workspace", "this engine"))))
+	case c.headers.identity != "" && r.GetIdentity() != c.headers.identity:
+		return workspace.Description{}, c.explainer.convert(ctx, &answer{workspace.ErrOther.Error(), workspace.ErrOther})
 	}
 	return workspace.Description{
 		Identity: r.GetIdentity(), Version: r.GetVersion(), Dir: string(r.GetDirectory()), Time: timeOf(r.GetTime()),

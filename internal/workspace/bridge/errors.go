@@ -152,6 +152,8 @@ func fromWire(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, errMoreThanAsked):
+		return errMoreThanAsked
 	case errors.As(err, &known):
 		return err
 	case ctx.Err() != nil:
@@ -193,7 +195,7 @@ func answerOf(e *connect.Error) error {
 			}
 		}
 	}
-	return &answer{e.Message(), reasonOf(e)}
+	return &answer{brief(e.Message()), reasonOf(e)}
 }
 
 func reasonOf(e *connect.Error) error {

@@ -172,7 +172,7 @@ func readShown(in io.Reader, length int64) (shown workspace.Shown, err error) {
 		return shown, err
 	}
 	m := new(pb.ShowResponse)
-	if err := proto.Unmarshal(head, m); err != nil {
+	if err := decode(head, m); err != nil {
 		return shown, err
 	}
 	if rest := length - 4 - size; m.GetLength() != rest || rest > maxMessage {

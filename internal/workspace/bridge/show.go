@@ -96,9 +96,6 @@ func shownFrom(m *pb.ShowResponse) workspace.Shown {
 	}
 }
 
-// errMoreThanAsked means that a workspace does not keep to the limits of a request.
-var errMoreThanAsked = &answer{text: "the workspace has answered with more than it was asked for"}
-
 // mostShown returns the maximum number of bytes that an honest workspace answers. Text that
 // is not stored in UTF-8 becomes longer, and lines may be a little more than was asked for.
 func mostShown(r workspace.ShowRequest) int64 {
