@@ -126,26 +126,34 @@ func (p *prison) reset() {
 	must(p.t, syscall.Mkfifo(p.Out+"/pipe", 0o666))
 }
 
-// try tries to escape. It reports whether that worked, and what was printed.
-func (p *prison) try(t *testing.T, e escape, how Spec) (bool, string) {
+// prepare makes the world anew, and returns the environment of an escape, with its program if
+// it is no script.
+func (p *prison) prepare(t *testing.T, e escape) (env, program []string) {
 	t.Helper()
 	p.reset()
-	p.n++
-	how.Key, how.Owner, how.Dir = strconv.Itoa(p.n), me, p.Work
-	how.Env = []string{
+	env = []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "WORK=" + p.Work, "OUT=" + p.Out, "DATA=" + p.Data,
 		"PID=" + strconv.Itoa(p.PID), "TERMINAL=" + p.Terminal, "HELPER=" + p.Helper,
 		"GORACE=atexit_sleep_ms=0", // the race detector would make each attempt take a second
 	}
-	if how.Command = e.script; e.do != nil {
-		exe, err := os.Executable()
-		must(t, err)
-		w := p.world
-		w.Name = e.name
-		text, err := json.Marshal(w)
-		must(t, err)
-		how.Args, how.Env = []string{exe}, append(how.Env, escapeVariable+"="+string(text))
+	if e.do == nil {
+		return env, nil
 	}
+	exe, err := os.Executable()
+	must(t, err)
+	w := p.world
+	w.Name = e.name
+	text, err := json.Marshal(w)
+	must(t, err)
+	return append(env, escapeVariable+"="+string(text)), []string{exe}
+}
+
+// try tries to escape. It reports whether that worked, and what was printed.
+func (p *prison) try(t *testing.T, e escape, how Spec) (bool, string) {
+	t.Helper()
+	p.n++
+	how.Key, how.Owner, how.Dir, how.Command = strconv.Itoa(p.n), me, p.Work, e.script
+	how.Env, how.Args = p.prepare(t, e)
 	info := run(t, p.m, how)
 	printed := all(t, p.m, info.ID, Both)
 	if info.Exit == nil || e.do != nil && info.Exit.Code != 0 && info.Exit.Code != 7 {

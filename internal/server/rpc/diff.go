@@ -3,12 +3,12 @@ package rpc
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/approval/shell"
+	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/workspace"
 )
 
@@ -55,7 +55,7 @@ type repository struct {
 // and the configuration alone: those run no program and write nothing.
 func (g repository) run(args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(g.ctx, "git", append([]string{"--no-pager"}, args...)...)
-	cmd.Dir, cmd.Env = g.dir, shell.HoldStill(os.Environ())
+	cmd.Dir, cmd.Env = g.dir, shell.HoldStill(process.PlainEnv())
 	return cmd.Output()
 }
 
