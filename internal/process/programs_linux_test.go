@@ -267,6 +267,33 @@ func TestAPathThatCommandsMayWriteCountsWhenItIsThere(t *testing.T) {
 	works("4", "cat "+base+"/neighbour", true)
 }
 
+// TestAHiddenFileNeedNotBeThereYet hides files in a folder that commands may read, such as a
+// key file outside the data folder. They are made after the first command, and named by a link.
+func TestAHiddenFileNeedNotBeThereYet(t *testing.T) {
+	if sandbox.Kernel() == 0 {
+		skipOrFail(t, "landlock", "this kernel has no Landlock")
+	}
+	p := newPrison(t)
+	p.reset()
+	must(t, os.Symlink(p.Out, p.base+"/link"))
+	s := sandbox.Open(sandbox.Options{Hidden: []string{p.base + "/link/key"}, Temp: []string{p.base + "/tmp"}})
+	t.Cleanup(s.Close)
+	m := open(t, p.base+"/hiding", Options{Sandbox: s})
+	script := "cat ../out/file && ! cat ../out/key && ! cp ../out/key . && ! ln ../out/key ."
+	for _, profile := range []sandbox.Profile{sandbox.Workspace, sandbox.Sealed} {
+		if profile == sandbox.Sealed && !p.canSeal(t) {
+			continue
+		}
+		run(t, m, Spec{Key: "before " + string(profile), Owner: me, Dir: p.Work, Command: script, Profile: profile})
+		must(t, os.WriteFile(p.Out+"/key", []byte("secret"), 0o600))
+		info := run(t, m, Spec{Key: "after " + string(profile), Owner: me, Dir: p.Work, Command: script, Profile: profile})
+		if printed := all(t, m, info.ID, Both); info.Profile != profile || strings.Contains(printed, "secret") || !strings.Contains(printed, "text") {
+			t.Errorf("%s: it ended with %+v, and printed %s", profile, info.Exit, printed)
+		}
+		must(t, os.Remove(p.Out+"/key"))
+	}
+}
+
 // TestARepositoryThatWasDecidedIsNotReplaced: a command may remove the repository of its
 // working directory. The one above becomes writable for a command whose repository is looked
 // for then, and not for one whose repository was decided before.

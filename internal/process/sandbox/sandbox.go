@@ -50,7 +50,7 @@ type Options struct {
 	Mode     Mode     // Auto if empty
 	Writable []string // further files and folders that commands may change, as absolute paths
 	Offline  bool     // true if commands have no network but one of their own
-	Hidden   []string // files and folders that commands may not read, as absolute paths: the data folder
+	Hidden   []string // files and folders that commands may not read, as absolute paths: the data folder, keys
 	Cache    string   // folder in which each working directory has its caches; commands keep those of the user, which they cannot write, if empty
 	Temp     []string // folders that everybody writes; those of the system if nil
 	Home     string   // home folder of the user
@@ -247,7 +247,7 @@ func (s *Sandbox) tooWide(root string) string {
 	case s.o.Home != "" && isBelow(s.o.Home, root):
 		return "contains your home folder"
 	case slices.ContainsFunc(s.o.Hidden, func(h string) bool { return isBelow(h, root) }):
-		return "contains the data folder of abide"
+		return "contains the data folder of abide, or another file that commands may not read"
 	case slices.ContainsFunc(s.o.Hidden, func(h string) bool { return isBelow(root, h) }):
 		return "is in a folder that commands may not read, such as the data folder of abide"
 	}
@@ -260,13 +260,15 @@ func isBelow(path, folder string) bool {
 	return ok && (rest == "" || rest[0] == '/' || strings.HasSuffix(folder, "/"))
 }
 
-// realPaths returns the paths without links of those files that exist, and others as they
-// are.
+// realPaths returns paths without links. Of a file that does not exist, the folder has to;
+// others are returned as they are.
 func realPaths(paths []string) []string {
 	list := make([]string, 0, len(paths))
 	for _, p := range paths {
 		if real, err := filepath.EvalSymlinks(p); err == nil {
 			p = real
+		} else if dir, err := filepath.EvalSymlinks(filepath.Dir(p)); err == nil {
+			p = filepath.Join(dir, filepath.Base(p))
 		}
 		list = append(list, filepath.Clean(p))
 	}
