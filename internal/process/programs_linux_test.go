@@ -3,6 +3,7 @@ package process
 import (
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,6 +89,9 @@ func TestProgramsWorkInTheSandbox(t *testing.T) {
 					t.Skipf("skipped: there is no %s here", name)
 				}
 			}
+			if _, err := user.Current(); err != nil && slices.Contains(p.needs, "ssh-keygen") {
+				t.Skipf("skipped: ssh-keygen needs a user with a name: %v", err)
+			}
 			work := filepath.Join(base, "work")
 			must(t, os.RemoveAll(work))
 			must(t, os.Mkdir(work, 0o755))
@@ -108,6 +112,11 @@ func TestProgramsWorkInTheSandbox(t *testing.T) {
 	}
 }
 
+// TestProgramsWorkInTheSandboxOfAnOrdinaryUser does the same as a user without rights.
+func TestProgramsWorkInTheSandboxOfAnOrdinaryUser(t *testing.T) {
+	runAsOrdinaryUser(t, "TestProgramsWorkInTheSandbox")
+}
+
 // goCache returns the folder for compiled packages of the user; a folder that is there in
 // every case if there is no go.
 func goCache() string {
@@ -115,7 +124,9 @@ func goCache() string {
 	if err != nil {
 		return os.TempDir()
 	}
-	return strings.TrimSpace(string(out))
+	dir := strings.TrimSpace(string(out))
+	_ = os.MkdirAll(dir, 0o755) // a folder that is not there is found by the test of go
+	return dir
 }
 
 // worktree makes a repository with a linked worktree, and returns the worktree.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -71,8 +72,26 @@ func (p *prison) startOthers() {
 	p.Memory, err = unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
 	must(p.t, err)
 	p.t.Cleanup(func() { unix.SysvShmCtl(p.Memory, unix.IPC_RMID, nil) })
+	p.makeOthersIPC()
 	if p.Helper = os.Getenv("ABIDE_TEST_HELPER"); p.Helper == "" {
 		p.Helper = "/nonexistent"
+	}
+}
+
+// makeOthersIPC makes semaphores and a message queue.
+func (p *prison) makeOthersIPC() {
+	id, _, errno := unix.Syscall(unix.SYS_SEMGET, unix.IPC_PRIVATE, 1, unix.IPC_CREAT|0o600)
+	if errno == 0 { // a kernel may have neither
+		p.Semaphore = int(id)
+		p.t.Cleanup(func() { unix.Syscall(unix.SYS_SEMCTL, id, 0, unix.IPC_RMID) })
+	}
+	p.Queue = p.Abstract
+	name, err := unix.BytePtrFromString(p.Queue)
+	must(p.t, err)
+	queue, _, errno := unix.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(name)), unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC, 0o600, 0, 0, 0)
+	if errno == 0 {
+		unix.Close(int(queue))
+		p.t.Cleanup(func() { unix.Syscall(unix.SYS_MQ_UNLINK, uintptr(unsafe.Pointer(name)), 0, 0) })
 	}
 }
 
@@ -192,8 +211,8 @@ func TestEscapes(t *testing.T) {
 			if !sealed || e.inside {
 				return
 			}
-			if worked, printed := p.try(t, e, Spec{Profile: sandbox.Sealed}); worked {
-				t.Errorf("sealed: it worked, and printed %s", printed)
+			if worked, printed := p.try(t, e, Spec{Profile: sandbox.Sealed}); worked != e.unsealed {
+				t.Errorf("sealed: it worked: %v, and docs/SECURITY.md says otherwise; it printed %s", worked, printed)
 			}
 			tried[sandbox.Sealed]++
 		})
@@ -261,7 +280,7 @@ func runAsOrdinaryUser(t *testing.T, name string) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, "tried") || strings.Contains(line, "--- SKIP") {
+		if strings.Contains(line, "tried") || strings.Contains(line, "--- SKIP") || strings.Contains(line, "skipped: ") {
 			t.Log(strings.TrimSpace(line))
 		}
 	}
