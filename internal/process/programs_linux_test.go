@@ -181,7 +181,18 @@ func TestALinkedRepositoryHasToNameItsWorktree(t *testing.T) {
 			t.Errorf("a file .git with %s made the repository of somebody else writable", target)
 		}
 	}
+	// A folder that only has the name of worktrees is none.
+	named := filepath.Join(p.base, "worktrees/x")
+	must(t, os.MkdirAll(named, 0o755))
+	must(t, os.WriteFile(named+"/.git", []byte("gitdir: "+named+"\n"), 0o644))
+	must(t, os.WriteFile(named+"/gitdir", []byte(named+"/.git\n"), 0o644))
+	if info := run(t, p.m, Spec{Key: "named", Owner: me, Dir: named, Command: "echo x > " + p.base + "/escaped"}); info.Exit == nil || info.Exit.Code == 0 {
+		t.Error("a working directory in a folder called worktrees made the folder above writable")
+	}
 	// The true one is writable, and stays the only one.
+	must(t, os.MkdirAll(victim+"/objects", 0o755))
+	must(t, os.MkdirAll(victim+"/refs", 0o755))
+	must(t, os.WriteFile(victim+"/HEAD", []byte("ref: refs/heads/main\n"), 0o644))
 	must(t, os.WriteFile(victim+"/worktrees/x/gitdir", []byte(p.Work+"/.git\n"), 0o644))
 	must(t, os.WriteFile(p.Work+"/.git", []byte("gitdir: "+victim+"/worktrees/x\n"), 0o644))
 	if info := run(t, p.m, Spec{Key: "true one", Owner: me, Dir: p.Work, Command: "echo x > " + victim + "/written && ! echo x > " + p.Out + "/new"}); info.Exit == nil || info.Exit.Code != 0 {
@@ -276,6 +287,58 @@ func TestAPathThatCommandsMayWriteCountsWhenItIsThere(t *testing.T) {
 	works("3", "echo x > x", true)
 	must(t, os.WriteFile(base+"/neighbour", []byte("x"), 0o644))
 	works("4", "cat "+base+"/neighbour", true)
+}
+
+// TestALinkThatACommandMadeGivesNoRights: a command can put a link in the place of a folder
+// for temporary files or of the settings, if that is in a folder that it may change. What the
+// link leads to is not writable for the next one.
+func TestALinkThatACommandMadeGivesNoRights(t *testing.T) {
+	if sandbox.Kernel() == 0 {
+		skipOrFail(t, "landlock", "this kernel has no Landlock")
+	}
+	p := newPrison(t)
+	for _, test := range []struct {
+		name     string
+		temp     string   // TMPDIR of the commands
+		writable []string // folders of the settings
+		link     string   // where the first command puts a link
+		warns    bool
+	}{
+		{"TMPDIR in the working directory", "/work/mine", nil, "/work/mine", false},
+		{"TMPDIR in a temporary folder", "/tmp/a/b", nil, "/tmp/a", false},
+		{"a path of the settings", "", []string{"/work/sub/mine"}, "/work/sub", true},
+		{"a path of the settings in another one", "", []string{"/given/mine", "/given"}, "/given/mine", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p.reset()
+			must(t, os.MkdirAll(p.Out+"/b", 0o755))
+			must(t, os.MkdirAll(p.Out+"/mine", 0o755))
+			var warned []string
+			o := sandbox.Options{Hidden: []string{p.Data}, Temp: []string{p.base + "/tmp"}, Warn: func(text string) { warned = append(warned, text) }}
+			for _, path := range test.writable {
+				o.Writable = append(o.Writable, p.base+path)
+				must(t, os.MkdirAll(p.base+path, 0o755))
+			}
+			s := sandbox.Open(o)
+			t.Cleanup(s.Close)
+			m := open(t, t.TempDir(), Options{Sandbox: s})
+			env := append(PlainEnv(), "TMPDIR="+p.base+test.temp)
+			link := p.base + test.link
+			made := run(t, m, Spec{Key: "link", Owner: me, Dir: p.Work, Env: env, Command: "rm -rf " + link + " && ln -s " + p.Out + " " + link})
+			if made.Exit == nil || made.Exit.Code != 0 {
+				t.Fatalf("no link was made: %s", all(t, m, made.ID, Both))
+			}
+			run(t, m, Spec{Key: "use", Owner: me, Dir: p.Work, Env: env, Command: "echo x > " + p.Out + "/escaped; echo x > " + p.Out + "/b/escaped; echo x > " + p.Out + "/mine/escaped"})
+			for _, name := range []string{"/escaped", "/b/escaped", "/mine/escaped"} {
+				if _, err := os.Stat(p.Out + name); err == nil {
+					t.Errorf("the command has written %s", name)
+				}
+			}
+			if test.warns != (len(warned) > 0) {
+				t.Errorf("it warned %q", warned)
+			}
+		})
+	}
 }
 
 // TestAHiddenFileNeedNotBeThereYet hides files in a folder that commands may read, such as a
