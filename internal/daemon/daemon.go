@@ -429,6 +429,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	e.server = rpc.New(e.host, rpc.Options{
 		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(), Shell: e.tools.shell(), Agents: agent.Briefs(),
 		Workspace:  func(id event.SessionID) string { return n.folder.Session(string(id)) },
+		Start:      e.tools.processes.StartReading,
 		Workspaces: e.tools.workspaces.registry,
 		Places:     known, Trust: &trusted, Instructions: n.config.Instructions,
 		Memory: remembered{e.host, e.worker, books},
