@@ -207,6 +207,7 @@ func TestASandboxSaysWhatItCannotHold(t *testing.T) {
 	must(t, err)
 	home, data := base+"/home", base+"/home/data"
 	must(t, os.MkdirAll(data, 0o755))
+	must(t, os.Mkdir(base+"/work", 0o755))
 	kernel := func(abi int) func() int { return func() int { return abi } }
 	for _, c := range []struct {
 		name    string
@@ -225,6 +226,8 @@ func TestASandboxSaysWhatItCannotHold(t *testing.T) {
 		{"the home folder", sandbox.Options{Home: home}, home, "", "contains your home folder", sandbox.Workspace},
 		{"the home folder, require", sandbox.Options{Home: home, Mode: sandbox.Require}, home, "contains your home folder", "", ""},
 		{"the data folder", sandbox.Options{Hidden: []string{data}}, home, "", "contains the data folder", sandbox.Workspace},
+		{"settings with the home folder", sandbox.Options{Home: home, Writable: []string{home}}, base + "/work", "", "commands.writable names " + home + ", which contains your home folder", sandbox.Workspace},
+		{"settings with the data folder, require", sandbox.Options{Hidden: []string{data}, Writable: []string{home}, Mode: sandbox.Require}, base + "/work", "which contains the data folder", "", ""},
 		{"a path that is not there", sandbox.Options{Writable: []string{base + "/none"}}, base, "", base + "/none, which is not there", sandbox.Workspace},
 	} {
 		t.Run(c.name, func(t *testing.T) {

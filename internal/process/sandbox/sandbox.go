@@ -190,11 +190,11 @@ func (s *Sandbox) Confine(r Request) (Confinement, error) {
 		s.warn("commands are not confined: " + errNoLandlock.Error() + ", or it is switched off; see abide doctor")
 		return s.withoutRules(r), nil
 	}
-	if what := s.tooWide(r.Root); what != "" {
+	for _, wide := range s.wideFolders(r.Root) {
 		if require {
-			return Confinement{}, explain(errors.New("the working directory " + r.Root + " " + what + ", and commands may change all of it: work in a folder below it"))
+			return Confinement{}, explain(errors.New(wide + ", and commands may change all of it: choose a folder below it"))
 		}
-		s.warn("the sandbox holds little here: the working directory " + r.Root + " " + what + ", and commands may change all of it")
+		s.warn("the sandbox holds little here: " + wide + ", and commands may change all of it")
 	}
 	c := Confinement{Profile: Workspace, Env: r.Env, Offline: s.o.Offline || r.Offline}
 	plan := s.plan(r)
@@ -238,8 +238,22 @@ func (s *Sandbox) warn(text string) {
 	}
 }
 
-// tooWide says why a working directory leaves little to be held; it returns "" if it does
-// not.
+// wideFolders returns the folders that leave little to be held: the working directory, and
+// those of the settings. Each comes with the reason.
+func (s *Sandbox) wideFolders(root string) (list []string) {
+	if what := s.tooWide(root); what != "" {
+		list = append(list, "the working directory "+root+" "+what)
+	}
+	for i, path := range realPaths(s.o.Writable) {
+		if what := s.tooWide(path); what != "" {
+			list = append(list, "commands.writable names "+s.o.Writable[i]+", which "+what)
+		}
+	}
+	return list
+}
+
+// tooWide says why a folder that commands may change leaves little to be held; it returns
+// "" if it does not.
 func (s *Sandbox) tooWide(root string) string {
 	switch {
 	case root == "/":
