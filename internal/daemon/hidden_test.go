@@ -15,7 +15,7 @@ func TestTheLogAndItsKeyAreHiddenWhereverTheyAre(t *testing.T) {
 		want   []string
 	}{
 		{Config{}, []string{filepath.Join(dir, "secrets.key"), filepath.Join(dir, "abide.db"), filepath.Join(dir, "abide.db-wal")}},
-		{Config{KeyFile: "/keys/mine", Store: "sqlite:/logs/a.db"}, []string{"/keys/mine", "/logs/a.db", "/logs/a.db-wal", "/logs/a.db-shm", "/logs/a.db-journal"}},
+		{Config{KeyFile: "/keys/mine", Store: "sqlite:/logs/a.db"}, []string{"/keys/mine", "/logs/a.db", "/logs/a.db-wal", "/logs/a.db-shm", "/logs/a.db-journal", "/logs/a.db-search", "/logs/a.db-search-wal"}},
 		{Config{KeyFile: "../mine"}, []string{filepath.Join(filepath.Dir(dir), "mine")}},
 	} {
 		got := secretFilesOf(test.config, dir)

@@ -23,7 +23,9 @@ func (t *toolbox) openSandbox(c Commands, notice func(string)) *sandbox.Sandbox 
 func secretFilesOf(c Config, dir string) []string {
 	list := []string{KeyFile(c.KeyFile, dir)}
 	if path, err := StoreFile(c.Store, dir); err == nil { // otherwise it is in no file
-		list = append(list, path, path+"-wal", path+"-shm", path+"-journal")
+		for _, file := range []string{path, path + "-search"} { // the log, and its index for searches
+			list = append(list, file, file+"-wal", file+"-shm", file+"-journal")
+		}
 	}
 	return list
 }

@@ -152,6 +152,7 @@ var escapes = []escape{
 	{name: "connect to an abstract socket", do: func(w world) error { return dial("unix", "@"+w.Abstract) }, since: 6},
 	{name: "send to an abstract socket", do: func(w world) error { return sendTo("@" + w.Abstract + "-packets") }, since: 6},
 	{name: "connect to a socket by its path", do: func(w world) error { return dial("unix", w.Socket) }, open: true},
+	{name: "connect to a socket that was renamed", do: func(w world) error { return dial("unix", w.Socket+"-renamed") }, open: true, unsealed: true},
 	{name: "send to a socket by its path", do: func(w world) error { return sendTo(w.Socket + "-packets") }, open: true},
 	{name: "connect with TCP", do: func(w world) error { return dial("tcp4", fmt.Sprint("127.0.0.1:", w.Port)) }, open: true},
 	{name: "connect with multipath TCP", do: func(w world) error { return connectMultipath(w.Port) }, open: true},

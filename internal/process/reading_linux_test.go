@@ -13,7 +13,7 @@ import (
 // heldReading are the escapes that the profile workspace does not hold, and that a program
 // which only has to read cannot make.
 var heldReading = []string{
-	"connect to a socket by its path", "send to a socket by its path", "connect with TCP", "connect with multipath TCP",
+	"connect to a socket by its path", "connect to a socket that was renamed", "send to a socket by its path", "connect with TCP", "connect with multipath TCP",
 	"connect with TCP over IPv6", "connect with fast open", "exchange packets with UDP",
 }
 

@@ -61,6 +61,10 @@ func (p *prison) startOthers() {
 		must(p.t, err)
 		p.t.Cleanup(func() { c.Close() })
 	}
+	must(p.t, os.Rename(p.Socket, p.Socket+"-renamed"))
+	again, err := net.Listen("unix", p.Socket)
+	must(p.t, err)
+	p.t.Cleanup(func() { again.Close() })
 	p.listen()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	must(p.t, err)
