@@ -88,7 +88,9 @@ func (s *starter) start(command string) process.Info {
 	return info
 }
 
-func (s *starter) end() { got(s.manager.WaitGone(context.Background(), owner, s.last)) }
+func (s *starter) end() process.Info {
+	return got(s.manager.WaitGone(context.Background(), owner, s.last))
+}
 
 // startRows are the rows of the table of starts: which start, and until when it is
 // measured. The first start of a daemon finds no prepared keeper.
@@ -97,14 +99,14 @@ var startRows = []struct {
 	side func(*starter) compare.Side
 }{
 	{"command: a start, until it runs", func(s *starter) compare.Side {
-		return compare.Side{Before: s.open, Block: func() int { s.start("true"); return 1 }, After: s.end}
+		return compare.Side{Before: s.open, Block: func() int { s.start("true"); return 1 }, After: func() { s.end() }}
 	}},
 	{"command: a start, until nothing is left", func(s *starter) compare.Side {
 		return compare.Side{Before: s.open, Block: func() int { s.start("true"); s.end(); return 1 }}
 	}},
 	{"command: the first start of a daemon, until it runs", func(s *starter) compare.Side {
 		return compare.Side{
-			Before: func() { s.close(); s.open() }, Block: func() int { s.start("true"); return 1 }, After: s.end,
+			Before: func() { s.close(); s.open() }, Block: func() int { s.start("true"); return 1 }, After: func() { s.end() },
 		}
 	}},
 }
@@ -135,36 +137,92 @@ func measureStarts(at place, only string, pairs int) (err error) {
 	return nil
 }
 
-const sandboxRow = "command: bash -c true in the sandbox"
+const (
+	sandboxRow = "command: bash -c true in the sandbox"
+	buildRow   = "command: a build of this project in the sandbox"
+)
 
-// measureSandbox compares a confined command that does nothing with one that is not
-// confined.
+// measureSandbox compares confined commands with ones that are not confined: one that does
+// nothing, and a build of this project after a change.
 func measureSandbox(at place, only string, pairs int) (err error) {
 	defer stopping(&err)
-	if !strings.Contains(sandboxRow, only) {
+	if !strings.Contains(sandboxRow, only) && !strings.Contains(buildRow, only) {
 		return nil
 	}
 	if sandbox.Kernel() == 0 {
-		fmt.Println(sandboxRow + ": not measured, because this kernel has no Landlock")
+		fmt.Println("commands in the sandbox: not measured, because this kernel has no Landlock")
 		return nil
 	}
+	t := compare.NewTable(os.Stdout, "command", "confined µs", "free µs", "ratio (1.2, of a build 1.1)")
+	if strings.Contains(sandboxRow, only) {
+		r := compareConfined(at.below("nothing"), "true", nil, func(int) {}, max(pairs, 100))
+		t.Row(sandboxRow, r.A.Wall(), r.B.Wall(), r.Wall())
+	}
+	if strings.Contains(buildRow, only) {
+		if r, err := compareBuilds(at.below("build"), pairs); err != nil {
+			fmt.Println(buildRow+": not measured, because", err)
+		} else {
+			t.Row(buildRow, r.A.Wall(), r.B.Wall(), r.Wall())
+		}
+	}
+	t.Print()
+	return nil
+}
+
+// compareConfined compares a command in the sandbox with the same one without it. The function
+// before prepares the command with the given number in the folder of both.
+func compareConfined(at place, command string, writable []string, before func(int), pairs int) compare.Result {
 	work := filepath.Join(at.dir, "work")
 	must(os.MkdirAll(work, 0o700))
 	home, _ := os.UserHomeDir()
-	confined := sandbox.Open(sandbox.Options{Hidden: []string{filepath.Join(home, ".local/share/abide")}, Cache: filepath.Join(at.dir, "caches"), Home: home})
+	confined := sandbox.Open(sandbox.Options{
+		Hidden: []string{filepath.Join(home, ".local/share/abide")}, Cache: filepath.Join(at.dir, "caches"), Home: home, Writable: writable,
+	})
 	defer confined.Close()
+	n := 0
+	run := func(s *starter) compare.Side {
+		return compare.Side{
+			Before: func() { s.open(); n++; before(n) },
+			Block: func() int {
+				s.start(command)
+				if info := s.end(); info.Exit == nil || info.Exit.Code != 0 {
+					must(fmt.Errorf("%s: it ended with %+v", command, info.Exit))
+				}
+				return 1
+			},
+		}
+	}
 	ours := &starter{dir: filepath.Join(at.dir, "confined"), sandbox: confined, dirOf: work, shell: shell()}
 	free := &starter{dir: filepath.Join(at.dir, "free"), dirOf: work, shell: shell()}
-	run := func(s *starter) compare.Side {
-		return compare.Side{Before: s.open, Block: func() int { s.start("true"); s.end(); return 1 }}
+	defer ours.close()
+	defer free.close()
+	return compare.Alternate(pairs, run(ours), run(free))
+}
+
+// compareBuilds compares builds of a copy of this project, of which a package near the top has
+// changed: it and those that use it are compiled, and the program is linked. Both sides have
+// the compiled packages of the user, so that neither compiles the rest.
+func compareBuilds(at place, pairs int) (compare.Result, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/abide-run/abide").Output()
+	if err != nil {
+		return compare.Result{}, fmt.Errorf("the sources are not here: %w", err)
 	}
-	r := compare.Alternate(max(pairs, 100), run(ours), run(free))
-	ours.close()
-	free.close()
-	t := compare.NewTable(os.Stdout, "command", "confined µs", "free µs", "ratio (1.2)")
-	t.Row(sandboxRow, r.A.Wall(), r.B.Wall(), r.Wall())
-	t.Print()
-	return nil
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		return compare.Result{}, err
+	}
+	from, work, built := strings.TrimSpace(string(out)), filepath.Join(at.dir, "work"), strings.TrimSpace(string(cache))
+	for _, dir := range []string{"cmd", "docs", "internal"} {
+		must(os.CopyFS(filepath.Join(work, dir), os.DirFS(filepath.Join(from, dir))))
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		must(os.WriteFile(filepath.Join(work, name), got(os.ReadFile(filepath.Join(from, name))), 0o600))
+	}
+	change := func(n int) {
+		text := fmt.Sprintf("package cli\n\nconst Change = \"%v %d\"\n", time.Now(), n)
+		must(os.WriteFile(filepath.Join(work, "internal/cli/change.go"), []byte(text), 0o600))
+	}
+	return compareConfined(at, "GOCACHE='"+built+"' go build -o abide ./cmd/abide", []string{built}, change, pairs), nil
 }
 
 const keeperRow = "command: memory of a keeper"

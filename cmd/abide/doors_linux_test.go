@@ -18,6 +18,8 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/jsonrpc"
+	"github.com/abide-run/abide/internal/workspace"
+	"github.com/abide-run/abide/internal/workspace/bridge"
 )
 
 // doors is a program that listens everywhere.
@@ -173,6 +175,38 @@ func TestHalfSentRequestsEnd(t *testing.T) {
 		t.Errorf("the program has %d open files afterwards", len(open))
 	}
 	d.checkGrowth(fmt.Sprintf("%d half-sent requests", 2*number), before, 64)
+}
+
+// The door of a workspace is like the others.
+func TestConnectionsToAWorkspaceWithoutATokenHoldLittleMemory(t *testing.T) {
+	p := start(t, t.TempDir(), "workspace", "--listen", "tcp:localhost:0")
+	address := p.await(`^listening on tcp:(127\.0\.0\.1:\d+)\n`)[1]
+	token, err := os.ReadFile(p.await(`^token in (\S+)\n`)[1])
+	must(t, err)
+	d := &doors{program: p}
+	check := func() {
+		t.Helper()
+		ws := connect(t, bridge.ClientOptions{Address: "tcp:" + address, Token: strings.TrimSpace(string(token))})
+		_, err := ws.Files.Stat(t.Context(), workspace.At("."))
+		must(t, err)
+	}
+	check()
+	settings := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	for _, test := range []struct {
+		name string
+		send string
+	}{
+		{"half-sent frames", settings + "\x00\x40\x00\x01\x00\x00\x00\x00\x01" + strings.Repeat("\x00", 16_000)},
+		{"half-sent headers", "POST / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 30_000)},
+	} {
+		before := d.peak()
+		conns := flood(t, "tcp", address, 2000, []byte(test.send))
+		check() // while the others are connected
+		awaitEnd(conns)
+		d.checkGrowth("2000 "+test.name, before, 64)
+	}
+	must(t, p.Process.Signal(syscall.SIGTERM))
+	p.ends()
 }
 
 // A client asked for 150 large results and read none. That once took 2.2 GB.

@@ -388,7 +388,9 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	if n.config.Wrap != nil {
 		e.store = n.config.Wrap(store)
 	}
-	if e.tools, err = openTools(n.folder, n.config.Commands, workspaces.New(n.config.Workspaces), n.config.Notice, n.config.AtStep, n.log); err != nil {
+	commands := n.config.Commands
+	commands.Hidden = secretFilesOf(n.config, n.folder.Dir())
+	if e.tools, err = openTools(n.folder, commands, workspaces.New(n.config.Workspaces), n.config.Notice, n.config.AtStep, n.log); err != nil {
 		return nil, errors.Join(err, store.Close(), lock.Close())
 	}
 	e.tools.family.log, e.tools.workspaces.index, e.tools.store = e.store, e.store, e.store
@@ -427,6 +429,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	e.server = rpc.New(e.host, rpc.Options{
 		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(), Shell: e.tools.shell(), Agents: agent.Briefs(),
 		Workspace:  func(id event.SessionID) string { return n.folder.Session(string(id)) },
+		Start:      e.tools.processes.StartReading,
 		Workspaces: e.tools.workspaces.registry,
 		Places:     known, Trust: &trusted, Instructions: n.config.Instructions,
 		Memory: remembered{e.host, e.worker, books},

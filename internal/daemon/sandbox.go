@@ -10,12 +10,24 @@ import (
 // openSandbox returns the sandbox of the commands on this machine. The function notice gets
 // what people have to know of it; it may be nil.
 func (t *toolbox) openSandbox(c Commands, notice func(string)) *sandbox.Sandbox {
-	return OpenSandbox(c, []string{t.folder.Dir()}, func(text string) {
+	return OpenSandbox(c, append([]string{t.folder.Dir()}, c.Hidden...), func(text string) {
 		t.log.Warn(text)
 		if notice != nil {
 			notice(text)
 		}
 	})
+}
+
+// secretFilesOf returns the files of the log and of its key: they can be outside the data
+// folder.
+func secretFilesOf(c Config, dir string) []string {
+	list := []string{KeyFile(c.KeyFile, dir)}
+	if path, err := StoreFile(c.Store, dir); err == nil { // otherwise it is in no file
+		for _, file := range []string{path, path + "-search"} { // the log, and its index for searches
+			list = append(list, file, file+"-wal", file+"-shm", file+"-journal")
+		}
+	}
+	return list
 }
 
 // OpenSandbox returns a sandbox as the settings of commands say. Commands cannot read the

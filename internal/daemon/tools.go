@@ -72,6 +72,7 @@ type Commands struct {
 	Writable []string     // further paths that confined commands may change
 	Offline  bool         // true if confined commands have no network
 	Cache    string       // folder for the caches of confined commands; none if empty
+	Hidden   []string     // files beside the data folder that confined commands may not read
 }
 
 // openTools opens the tools, and finds the commands that are still running.

@@ -8,7 +8,7 @@ import (
 )
 
 // plainNames are the names of variables that every command needs and that hold no secret.
-var plainNames = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TMPDIR", "TZ"}
+var plainNames = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TMPDIR", "TZ", "XDG_CONFIG_HOME"}
 
 // PlainEnv returns the environment of commands that were given none: only those
 // variables of this program that every command needs. The others may hold secrets.

@@ -38,6 +38,8 @@ type world struct {
 	Abstract  string // name of an abstract socket on which somebody listens
 	Terminal  string // path of a terminal of somebody else
 	Memory    int    // ID of shared memory of somebody else
+	Semaphore int    // ID of semaphores of somebody else
+	Queue     string // name of a message queue of somebody else
 	Helper    string // program that belongs to root and is setuid; empty if there is none
 }
 
@@ -48,12 +50,13 @@ type escape struct {
 	script string // for sh; WORK, OUT, DATA and so on are variables
 	do     func(world) error
 
-	open   bool // true if the profile workspace does not hold it: docs/SECURITY.md has the name
-	since  int  // version of Landlock that holds it in the profile workspace; any if zero
-	root   bool // true if only root can do it without a sandbox
-	user   bool // true if only an ordinary user tries it: root has rights that the sandbox takes
-	inside bool // true if a sealed command reaches only what belongs to it
-	barred bool // true if it fails or must not be done without a sandbox, too
+	open     bool // true if the profile workspace does not hold it: docs/SECURITY.md has the name
+	unsealed bool // true if the profile sealed does not hold it either: docs/SECURITY.md says so
+	since    int  // version of Landlock that holds it in the profile workspace; any if zero
+	root     bool // true if only root can do it without a sandbox
+	user     bool // true if only an ordinary user tries it: root has rights that the sandbox takes
+	inside   bool // true if a sealed command reaches only what belongs to it
+	barred   bool // true if it fails or must not be done without a sandbox, too
 }
 
 var escapes = []escape{
@@ -102,6 +105,9 @@ var escapes = []escape{
 	{name: "change the mode of a file outside", script: `chmod 700 "$OUT/file"`, open: true},
 	{name: "change the times of a file outside", script: `touch -d 2001-01-01 "$OUT/file"`, open: true},
 	{name: "set an attribute of a file outside", do: func(w world) error { return unix.Setxattr(w.Out+"/file", "user.x", []byte("x"), 0) }, open: true},
+	{name: "set a flag of a file outside", do: setFlag, open: true},
+	{name: "lock a file outside", script: `flock -n "$OUT/file" true`, open: true, unsealed: true},
+	{name: "make a file without a name outside", do: makeUnnamed},
 	{name: "change the owner of a file outside", do: func(w world) error { return os.Chown(w.Out+"/file", 12345, 12345) }, open: true, root: true},
 
 	// Reading what is hidden.
@@ -135,6 +141,10 @@ var escapes = []escape{
 	{name: "lower the priority of another process", do: func(w world) error { return syscall.Setpriority(syscall.PRIO_PROCESS, w.PID, 19) }, open: true, user: true},
 	{name: "bind another process to a processor", do: bindToProcessor, open: true, user: true},
 	{name: "use shared memory of another process", do: attachMemory, open: true},
+	{name: "use a semaphore of another process", do: func(w world) error { return call(unix.SYS_SEMCTL, uintptr(w.Semaphore), 0, 16, 1) }, open: true},
+	{name: "use a message queue of another process", do: openQueue},
+	{name: "save another process when memory runs out", script: `echo 500 > "/proc/$PID/oom_score_adj"`},
+	{name: "forget what another process has used", script: `echo 1 > "/proc/$PID/clear_refs"`},
 	{name: "read what is typed at another terminal", script: `: < "$TERMINAL"`, open: true},
 	{name: "write to another terminal", script: `echo x > "$TERMINAL"`, open: true},
 
@@ -142,6 +152,7 @@ var escapes = []escape{
 	{name: "connect to an abstract socket", do: func(w world) error { return dial("unix", "@"+w.Abstract) }, since: 6},
 	{name: "send to an abstract socket", do: func(w world) error { return sendTo("@" + w.Abstract + "-packets") }, since: 6},
 	{name: "connect to a socket by its path", do: func(w world) error { return dial("unix", w.Socket) }, open: true},
+	{name: "connect to a socket that was renamed", do: func(w world) error { return dial("unix", w.Socket+"-renamed") }, open: true, unsealed: true},
 	{name: "send to a socket by its path", do: func(w world) error { return sendTo(w.Socket + "-packets") }, open: true},
 	{name: "connect with TCP", do: func(w world) error { return dial("tcp4", fmt.Sprint("127.0.0.1:", w.Port)) }, open: true},
 	{name: "connect with multipath TCP", do: func(w world) error { return connectMultipath(w.Port) }, open: true},
@@ -173,11 +184,22 @@ var escapes = []escape{
 	{name: "write outside as root of a namespace of its own", script: `unshare -Ur sh -c 'echo x > "$OUT/new"'`},
 	{name: "change the root in a namespace of its own", script: `unshare -Ur chroot "$OUT" /none; [ $? = 127 ] && unshare -Ur sh -c 'cd "$OUT" && echo x > new'`},
 	{name: "remount a folder for writing", script: `unshare -Urm sh -c 'mount --bind "$OUT" "$OUT" && mount -o remount,bind,rw "$OUT" && echo x > "$OUT/new"'`},
+	{name: "read a copy of the mount of the data folder", script: openTree + `os.open("secret", 0, dir_fd=copy("DATA"))'`},
+	{name: "write to a copy of the mount of a folder outside", script: openTree + `os.open("new", os.O_CREAT | os.O_WRONLY, dir_fd=copy("OUT"))'`},
+	{name: "look below what covers the data folder", script: openTree + `os.open("data/secret", 0, dir_fd=copy("BASE"))'`},
 	{name: "unmount what covers a folder", script: `unshare -Urm umount -l /proc`, barred: true},
 	{name: "join the namespaces of another process", do: joinNamespace},
 	{name: "gain rights by a setuid program", script: `[ "$("$HELPER" -u)" = 0 ]`, user: true},
 	{name: "find descriptors that were left open", script: `[ "$(ls /proc/self/fd | wc -l)" -gt 4 ]`, barred: true},
 }
+
+// openTree is the start of a script in a mount namespace of its own: copy returns a copy of the
+// mount at the path that a variable holds, without what is mounted below it.
+const openTree = `unshare -Urm python3 -c '
+import ctypes, os
+os.environ["BASE"] = os.path.dirname(os.environ["DATA"])
+def copy(name): return ctypes.CDLL(None).syscall(428, -100, os.environb[name.encode()], 1)
+`
 
 // runEscape tries to escape, and returns the exit code: 0 if that worked, and 7 if not.
 func runEscape(text string) int {
@@ -368,6 +390,34 @@ func bindToProcessor(w world) error {
 
 func attachMemory(w world) error {
 	_, err := unix.SysvShmAttach(w.Memory, 0, 0)
+	return err
+}
+
+func openQueue(w world) error {
+	name, err := unix.BytePtrFromString(w.Queue)
+	if err != nil {
+		return err
+	}
+	return call(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(name)), unix.O_RDWR)
+}
+
+// setFlag changes the flag of a file that backups should leave it out.
+func setFlag(w world) error {
+	f, err := os.Open(w.Out + "/file")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	const noDump = 0x40
+	flags, err := unix.IoctlGetInt(int(f.Fd()), unix.FS_IOC_GETFLAGS)
+	if err != nil {
+		return err
+	}
+	return unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags^noDump)
+}
+
+func makeUnnamed(w world) error {
+	_, err := unix.Open(w.Out, unix.O_TMPFILE|unix.O_RDWR, 0o600)
 	return err
 }
 

@@ -3,6 +3,7 @@ package process
 import (
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -74,7 +75,7 @@ func TestProgramsWorkInTheSandbox(t *testing.T) {
 	for _, dir := range []string{"tmp", "home", "data", "repo"} {
 		must(t, os.Mkdir(filepath.Join(base, dir), 0o700))
 	}
-	shared := goCache()
+	shared, isNew := goCache()
 	s := sandbox.Open(sandbox.Options{
 		Writable: []string{shared}, // otherwise all of the library is compiled
 		Hidden:   []string{base + "/data"}, Temp: []string{base + "/tmp", "/dev/shm"}, Cache: base + "/cache", Home: base + "/home",
@@ -87,6 +88,12 @@ func TestProgramsWorkInTheSandbox(t *testing.T) {
 				if _, err := exec.LookPath(name); err != nil {
 					t.Skipf("skipped: there is no %s here", name)
 				}
+			}
+			if isNew && slices.Contains(p.needs, "go") && !required("users") {
+				t.Skip("skipped: all of the library would be compiled; ABIDE_REQUIRE=users does it")
+			}
+			if _, err := user.Current(); err != nil && slices.Contains(p.needs, "ssh-keygen") {
+				t.Skipf("skipped: ssh-keygen needs a user with a name: %v", err)
 			}
 			work := filepath.Join(base, "work")
 			must(t, os.RemoveAll(work))
@@ -108,14 +115,22 @@ func TestProgramsWorkInTheSandbox(t *testing.T) {
 	}
 }
 
-// goCache returns the folder for compiled packages of the user; a folder that is there in
-// every case if there is no go.
-func goCache() string {
+// TestProgramsWorkInTheSandboxOfAnOrdinaryUser does the same as a user without rights.
+func TestProgramsWorkInTheSandboxOfAnOrdinaryUser(t *testing.T) {
+	runAsOrdinaryUser(t, "TestProgramsWorkInTheSandbox")
+}
+
+// goCache returns the folder for compiled packages of the user, and whether it was made for
+// this test; a folder that is there in every case if there is no go.
+func goCache() (dir string, isNew bool) {
 	out, err := exec.Command("go", "env", "GOCACHE").Output()
 	if err != nil {
-		return os.TempDir()
+		return os.TempDir(), false
 	}
-	return strings.TrimSpace(string(out))
+	dir = strings.TrimSpace(string(out))
+	_, err = os.Stat(dir)
+	_ = os.MkdirAll(dir, 0o755) // a folder that is not there is found by the test of go
+	return dir, err != nil
 }
 
 // worktree makes a repository with a linked worktree, and returns the worktree.
@@ -170,7 +185,18 @@ func TestALinkedRepositoryHasToNameItsWorktree(t *testing.T) {
 			t.Errorf("a file .git with %s made the repository of somebody else writable", target)
 		}
 	}
+	// A folder that only has the name of worktrees is none.
+	named := filepath.Join(p.base, "worktrees/x")
+	must(t, os.MkdirAll(named, 0o755))
+	must(t, os.WriteFile(named+"/.git", []byte("gitdir: "+named+"\n"), 0o644))
+	must(t, os.WriteFile(named+"/gitdir", []byte(named+"/.git\n"), 0o644))
+	if info := run(t, p.m, Spec{Key: "named", Owner: me, Dir: named, Command: "echo x > " + p.base + "/escaped"}); info.Exit == nil || info.Exit.Code == 0 {
+		t.Error("a working directory in a folder called worktrees made the folder above writable")
+	}
 	// The true one is writable, and stays the only one.
+	must(t, os.MkdirAll(victim+"/objects", 0o755))
+	must(t, os.MkdirAll(victim+"/refs", 0o755))
+	must(t, os.WriteFile(victim+"/HEAD", []byte("ref: refs/heads/main\n"), 0o644))
 	must(t, os.WriteFile(victim+"/worktrees/x/gitdir", []byte(p.Work+"/.git\n"), 0o644))
 	must(t, os.WriteFile(p.Work+"/.git", []byte("gitdir: "+victim+"/worktrees/x\n"), 0o644))
 	if info := run(t, p.m, Spec{Key: "true one", Owner: me, Dir: p.Work, Command: "echo x > " + victim + "/written && ! echo x > " + p.Out + "/new"}); info.Exit == nil || info.Exit.Code != 0 {
@@ -185,6 +211,7 @@ func TestASandboxSaysWhatItCannotHold(t *testing.T) {
 	must(t, err)
 	home, data := base+"/home", base+"/home/data"
 	must(t, os.MkdirAll(data, 0o755))
+	must(t, os.Mkdir(base+"/work", 0o755))
 	kernel := func(abi int) func() int { return func() int { return abi } }
 	for _, c := range []struct {
 		name    string
@@ -203,6 +230,8 @@ func TestASandboxSaysWhatItCannotHold(t *testing.T) {
 		{"the home folder", sandbox.Options{Home: home}, home, "", "contains your home folder", sandbox.Workspace},
 		{"the home folder, require", sandbox.Options{Home: home, Mode: sandbox.Require}, home, "contains your home folder", "", ""},
 		{"the data folder", sandbox.Options{Hidden: []string{data}}, home, "", "contains the data folder", sandbox.Workspace},
+		{"settings with the home folder", sandbox.Options{Home: home, Writable: []string{home}}, base + "/work", "", "commands.writable names " + home + ", which contains your home folder", sandbox.Workspace},
+		{"settings with the data folder, require", sandbox.Options{Hidden: []string{data}, Writable: []string{home}, Mode: sandbox.Require}, base + "/work", "which contains the data folder", "", ""},
 		{"a path that is not there", sandbox.Options{Writable: []string{base + "/none"}}, base, "", base + "/none, which is not there", sandbox.Workspace},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -265,6 +294,85 @@ func TestAPathThatCommandsMayWriteCountsWhenItIsThere(t *testing.T) {
 	works("3", "echo x > x", true)
 	must(t, os.WriteFile(base+"/neighbour", []byte("x"), 0o644))
 	works("4", "cat "+base+"/neighbour", true)
+}
+
+// TestALinkThatACommandMadeGivesNoRights: a command can put a link in the place of a folder
+// for temporary files or of the settings, if that is in a folder that it may change. What the
+// link leads to is not writable for the next one.
+func TestALinkThatACommandMadeGivesNoRights(t *testing.T) {
+	if sandbox.Kernel() == 0 {
+		skipOrFail(t, "landlock", "this kernel has no Landlock")
+	}
+	p := newPrison(t)
+	for _, test := range []struct {
+		name     string
+		temp     string   // TMPDIR of the commands
+		writable []string // folders of the settings
+		link     string   // where the first command puts a link
+		warns    bool
+	}{
+		{"TMPDIR in the working directory", "/work/mine", nil, "/work/mine", false},
+		{"TMPDIR in a temporary folder", "/tmp/a/b", nil, "/tmp/a", false},
+		{"a path of the settings", "", []string{"/work/sub/mine"}, "/work/sub", true},
+		{"a path of the settings in another one", "", []string{"/given/mine", "/given"}, "/given/mine", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p.reset()
+			must(t, os.MkdirAll(p.Out+"/b", 0o755))
+			must(t, os.MkdirAll(p.Out+"/mine", 0o755))
+			var warned []string
+			o := sandbox.Options{Hidden: []string{p.Data}, Temp: []string{p.base + "/tmp"}, Warn: func(text string) { warned = append(warned, text) }}
+			for _, path := range test.writable {
+				o.Writable = append(o.Writable, p.base+path)
+				must(t, os.MkdirAll(p.base+path, 0o755))
+			}
+			s := sandbox.Open(o)
+			t.Cleanup(s.Close)
+			m := open(t, t.TempDir(), Options{Sandbox: s})
+			env := append(PlainEnv(), "TMPDIR="+p.base+test.temp)
+			link := p.base + test.link
+			made := run(t, m, Spec{Key: "link", Owner: me, Dir: p.Work, Env: env, Command: "rm -rf " + link + " && ln -s " + p.Out + " " + link})
+			if made.Exit == nil || made.Exit.Code != 0 {
+				t.Fatalf("no link was made: %s", all(t, m, made.ID, Both))
+			}
+			run(t, m, Spec{Key: "use", Owner: me, Dir: p.Work, Env: env, Command: "echo x > " + p.Out + "/escaped; echo x > " + p.Out + "/b/escaped; echo x > " + p.Out + "/mine/escaped"})
+			for _, name := range []string{"/escaped", "/b/escaped", "/mine/escaped"} {
+				if _, err := os.Stat(p.Out + name); err == nil {
+					t.Errorf("the command has written %s", name)
+				}
+			}
+			if test.warns != (len(warned) > 0) {
+				t.Errorf("it warned %q", warned)
+			}
+		})
+	}
+}
+
+// TestAHiddenFileNeedNotBeThereYet hides files in a folder that commands may read, such as a
+// key file outside the data folder. They are made after the first command, and named by a link.
+func TestAHiddenFileNeedNotBeThereYet(t *testing.T) {
+	if sandbox.Kernel() == 0 {
+		skipOrFail(t, "landlock", "this kernel has no Landlock")
+	}
+	p := newPrison(t)
+	p.reset()
+	must(t, os.Symlink(p.Out, p.base+"/link"))
+	s := sandbox.Open(sandbox.Options{Hidden: []string{p.base + "/link/key"}, Temp: []string{p.base + "/tmp"}})
+	t.Cleanup(s.Close)
+	m := open(t, p.base+"/hiding", Options{Sandbox: s})
+	script := "cat ../out/file && ! cat ../out/key && ! cp ../out/key . && ! ln ../out/key ."
+	for _, profile := range []sandbox.Profile{sandbox.Workspace, sandbox.Sealed} {
+		if profile == sandbox.Sealed && !p.canSeal(t) {
+			continue
+		}
+		run(t, m, Spec{Key: "before " + string(profile), Owner: me, Dir: p.Work, Command: script, Profile: profile})
+		must(t, os.WriteFile(p.Out+"/key", []byte("secret"), 0o600))
+		info := run(t, m, Spec{Key: "after " + string(profile), Owner: me, Dir: p.Work, Command: script, Profile: profile})
+		if printed := all(t, m, info.ID, Both); info.Profile != profile || strings.Contains(printed, "secret") || !strings.Contains(printed, "text") {
+			t.Errorf("%s: it ended with %+v, and printed %s", profile, info.Exit, printed)
+		}
+		must(t, os.Remove(p.Out+"/key"))
+	}
 }
 
 // TestARepositoryThatWasDecidedIsNotReplaced: a command may remove the repository of its

@@ -72,11 +72,26 @@ func linkedRepository(link string) Repository {
 	return g
 }
 
-// namesLink reports whether the repository, which is open at a path, names the file .git
+// isRepository reports whether a folder is one that git keeps a repository in. A folder above
+// one called worktrees need not be: what names the worktree can be in the working directory
+// itself, if that is in a folder of this name.
+func isRepository(dir string) bool {
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err != nil || info.IsDir() == (name == "HEAD") {
+			return false
+		}
+	}
+	return true
+}
+
+// namesLink reports whether there is a repository, open at a path, that names the file .git
 // that has named it.
 func (g Repository) namesLink(at string) bool {
 	if g.Back == "" {
 		return true
+	}
+	if !isRepository(at) {
+		return false
 	}
 	text := string(readSmall(filepath.Join(at, g.Back)))
 	named, base := strings.TrimSpace(text), filepath.Dir(filepath.Join(g.Path, g.Back))

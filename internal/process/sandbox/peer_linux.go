@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -21,13 +22,37 @@ func ConfinedPeer(c net.Conn) bool {
 	if err != nil {
 		return true
 	}
-	var peer *unix.Ucred
-	var failed error
-	err = raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	if err != nil || failed != nil {
+	confined := true
+	err = raw.Control(func(fd uintptr) { confined = isConfinedPeer(int(fd)) })
+	return err != nil || confined
+}
+
+// isConfinedPeer reports what ConfinedPeer does. Another process can have the number of one
+// that is gone, so the process has to be there after it was looked at; where the kernel cannot
+// tell (before Linux 6.5), the number has to do.
+func isConfinedPeer(socket int) bool {
+	peer, err := unix.GetsockoptUcred(socket, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
 		return true
 	}
-	return peer.Pid != 0 && isConfined(int(peer.Pid))
+	if peer.Pid == 0 {
+		return false
+	}
+	process, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
+	if errors.Is(err, unix.ENOPROTOOPT) {
+		return isConfined(int(peer.Pid))
+	}
+	if err != nil {
+		return true
+	}
+	defer unix.Close(process)
+	return isConfined(int(peer.Pid)) || hasEnded(process)
+}
+
+// hasEnded reports whether the process of a descriptor has ended.
+func hasEnded(process int) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(process), Events: unix.POLLIN}}, 0)
+	return err != nil || n != 0
 }
 
 // isConfined reports whether a process can gain no rights and has its system calls filtered,

@@ -29,18 +29,11 @@ var usualDevices = []string{
 func (s *Sandbox) plan(r Request) plan {
 	p := plan{devices: usualDevices}
 	p.write = append(p.write, r.Root)
-	p.optional = append(p.optional, s.o.Temp...)
-	if t := s.temporary(r.Env); t != "" {
+	p.optional = slices.Concat(s.o.Temp, r.Writable)
+	if t := s.temporary(r.Env, slices.Concat(p.write, p.optional)); t != "" {
 		p.optional = append(p.optional, t)
 	}
-	p.optional = append(p.optional, r.Writable...)
-	for _, path := range s.o.Writable {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			p.write = append(p.write, real)
-		} else {
-			s.warn("commands.writable names " + path + ", which is not there: it counts as soon as it is")
-		}
-	}
+	p.write = append(p.write, s.given(slices.Concat(p.write, p.optional))...)
 	if r.Repository != nil {
 		p.git = *r.Repository
 	} else {
@@ -50,11 +43,32 @@ func (s *Sandbox) plan(r Request) plan {
 	return p
 }
 
+// given returns the files and folders of the settings that commands may change, without links.
+// A path through a folder that commands may change anyway needs no right of its own; if it
+// leads elsewhere, a command may have put a link there.
+func (s *Sandbox) given(changeable []string) (list []string) {
+	for _, path := range s.o.Writable {
+		others := slices.DeleteFunc(slices.Clone(s.o.Writable), func(other string) bool { return other == path })
+		others = append(others, changeable...)
+		real, err := filepath.EvalSymlinks(path)
+		switch {
+		case err != nil:
+			s.warn("commands.writable names " + path + ", which is not there: it counts as soon as it is")
+		case !leadsThrough(path, others):
+			list = append(list, real)
+		case !slices.ContainsFunc(realPaths(others), func(dir string) bool { return isBelow(real, dir) }):
+			s.warn("commands.writable names " + path + ", which leads to " + real + " by a link in a folder that commands may change: it does not count; name " + real + " if that is right")
+		}
+	}
+	return list
+}
+
 // temporary returns the folder for temporary files that an environment names, without
-// links; "" if it is none or too much would be in it.
-func (s *Sandbox) temporary(env []string) string {
+// links; "" if it is none, too much would be in it, or its path leads through a folder that
+// commands may change: it needs no right then, and a command may have put a link there.
+func (s *Sandbox) temporary(env, changeable []string) string {
 	dir := variable(env, "TMPDIR")
-	if !filepath.IsAbs(dir) {
+	if !filepath.IsAbs(dir) || leadsThrough(dir, changeable) {
 		return ""
 	}
 	real, err := filepath.EvalSymlinks(dir)

@@ -50,7 +50,7 @@ type Options struct {
 	Mode     Mode     // Auto if empty
 	Writable []string // further files and folders that commands may change, as absolute paths
 	Offline  bool     // true if commands have no network but one of their own
-	Hidden   []string // files and folders that commands may not read, as absolute paths: the data folder
+	Hidden   []string // files and folders that commands may not read, as absolute paths: the data folder, keys
 	Cache    string   // folder in which each working directory has its caches; commands keep those of the user, which they cannot write, if empty
 	Temp     []string // folders that everybody writes; those of the system if nil
 	Home     string   // home folder of the user
@@ -190,11 +190,11 @@ func (s *Sandbox) Confine(r Request) (Confinement, error) {
 		s.warn("commands are not confined: " + errNoLandlock.Error() + ", or it is switched off; see abide doctor")
 		return s.withoutRules(r), nil
 	}
-	if what := s.tooWide(r.Root); what != "" {
+	for _, wide := range s.wideFolders(r.Root) {
 		if require {
-			return Confinement{}, explain(errors.New("the working directory " + r.Root + " " + what + ", and commands may change all of it: work in a folder below it"))
+			return Confinement{}, explain(errors.New(wide + ", and commands may change all of it: choose a folder below it"))
 		}
-		s.warn("the sandbox holds little here: the working directory " + r.Root + " " + what + ", and commands may change all of it")
+		s.warn("the sandbox holds little here: " + wide + ", and commands may change all of it")
 	}
 	c := Confinement{Profile: Workspace, Env: r.Env, Offline: s.o.Offline || r.Offline}
 	plan := s.plan(r)
@@ -238,8 +238,22 @@ func (s *Sandbox) warn(text string) {
 	}
 }
 
-// tooWide says why a working directory leaves little to be held; it returns "" if it does
-// not.
+// wideFolders returns the folders that leave little to be held: the working directory, and
+// those of the settings. Each comes with the reason.
+func (s *Sandbox) wideFolders(root string) (list []string) {
+	if what := s.tooWide(root); what != "" {
+		list = append(list, "the working directory "+root+" "+what)
+	}
+	for i, path := range realPaths(s.o.Writable) {
+		if what := s.tooWide(path); what != "" {
+			list = append(list, "commands.writable names "+s.o.Writable[i]+", which "+what)
+		}
+	}
+	return list
+}
+
+// tooWide says why a folder that commands may change leaves little to be held; it returns
+// "" if it does not.
 func (s *Sandbox) tooWide(root string) string {
 	switch {
 	case root == "/":
@@ -247,7 +261,7 @@ func (s *Sandbox) tooWide(root string) string {
 	case s.o.Home != "" && isBelow(s.o.Home, root):
 		return "contains your home folder"
 	case slices.ContainsFunc(s.o.Hidden, func(h string) bool { return isBelow(h, root) }):
-		return "contains the data folder of abide"
+		return "contains the data folder of abide, or another file that commands may not read"
 	case slices.ContainsFunc(s.o.Hidden, func(h string) bool { return isBelow(root, h) }):
 		return "is in a folder that commands may not read, such as the data folder of abide"
 	}
@@ -260,13 +274,15 @@ func isBelow(path, folder string) bool {
 	return ok && (rest == "" || rest[0] == '/' || strings.HasSuffix(folder, "/"))
 }
 
-// realPaths returns the paths without links of those files that exist, and others as they
-// are.
+// realPaths returns paths without links. Of a file that does not exist, the folder has to;
+// others are returned as they are.
 func realPaths(paths []string) []string {
 	list := make([]string, 0, len(paths))
 	for _, p := range paths {
 		if real, err := filepath.EvalSymlinks(p); err == nil {
 			p = real
+		} else if dir, err := filepath.EvalSymlinks(filepath.Dir(p)); err == nil {
+			p = filepath.Join(dir, filepath.Base(p))
 		}
 		list = append(list, filepath.Clean(p))
 	}

@@ -1,14 +1,15 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/approval/shell"
+	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/workspace"
 )
 
@@ -47,16 +48,23 @@ func (c *conn) diff(ctx context.Context, p api.DiffParams) (api.DiffResult, erro
 
 // A repository is a working directory that git may know.
 type repository struct {
-	ctx context.Context
-	dir string
+	ctx   context.Context
+	dir   string
+	start func(*exec.Cmd) error
 }
 
 // run runs git, with its configuration held still. It is for commands that read references
 // and the configuration alone: those run no program and write nothing.
 func (g repository) run(args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(g.ctx, "git", append([]string{"--no-pager"}, args...)...)
-	cmd.Dir, cmd.Env = g.dir, shell.HoldStill(os.Environ())
-	return cmd.Output()
+	cmd.Dir, cmd.Env = g.dir, shell.HoldStill(process.PlainEnv())
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := g.start(cmd); err != nil {
+		return nil, err
+	}
+	err := cmd.Wait()
+	return out.Bytes(), err
 }
 
 // A checkout is what a working directory has of a repository: its name on the host

@@ -61,7 +61,7 @@ func (c *conn) list(ctx context.Context, p api.ListParams) (api.ListResult, erro
 	if err != nil {
 		return result, err
 	}
-	where, last := sieve{ctx: ctx, Filter: p.Filter}, q.After
+	where, last := sieve{ctx: ctx, start: c.server.opts.Start, Filter: p.Filter}, q.After
 	for s, err := range c.server.host.List(ctx, q) {
 		if err != nil {
 			return result, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -43,7 +44,8 @@ func within(f api.Filter, s eventlog.Session) bool {
 // and only if the filter is about what git knows: it is the repository and the
 // branch that the folder has now.
 type sieve struct {
-	ctx context.Context
+	ctx   context.Context
+	start func(*exec.Cmd) error // starts git
 	api.Filter
 	checkouts map[string]checkout
 }
@@ -67,7 +69,7 @@ func (s *sieve) checkout(dir string) checkout {
 		if s.checkouts == nil {
 			s.checkouts = make(map[string]checkout)
 		}
-		s.checkouts[dir] = repository{s.ctx, dir}.checkout()
+		s.checkouts[dir] = repository{s.ctx, dir, s.start}.checkout()
 	}
 	return s.checkouts[dir]
 }

@@ -18,6 +18,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os/exec"
 	"reflect"
 	"strings"
 	"sync"
@@ -43,6 +44,7 @@ type Options struct {
 	Shell     Shell                           // nil if there are no commands
 	Memory    Memory                          // nil if nothing is remembered
 	Workspace func(id event.SessionID) string // the folder of a session's files
+	Start     func(*exec.Cmd) error           // starts a program that only has to read, confined; not confined if nil
 
 	Workspaces Workspaces                  // where sessions can work; nil if that is only the machine of the engine
 	Agents     map[string]string           // the agents that every session can start, and what each is told
@@ -83,6 +85,9 @@ func New(host *session.Host, opts Options) *Server {
 	}
 	if opts.Places == nil {
 		opts.Places = places.Open("")
+	}
+	if opts.Start == nil {
+		opts.Start = (*exec.Cmd).Start
 	}
 	return &Server{host: host, opts: opts, log: opts.Log, places: opts.Places}
 }

@@ -74,7 +74,7 @@ type waitRequest struct {
 	timeout time.Duration
 }
 
-func parseWait(call tool.Call) (waitRequest, error) {
+func (w *waiter) parse(call tool.Call) (waitRequest, error) {
 	a := argument.Read(call.Arguments)
 	o := waitRequest{tasks: a.Texts(append([]string{"shellIds", "task_ids", "tasks"}, names...)...), quiet: defaultQuiet, timeout: defaultTimeout}
 	o.until = a.Choice("until", untilExit, untilOutput, untilQuiet, untilPort, untilPrompt, untilTime)
@@ -90,6 +90,9 @@ func parseWait(call tool.Call) (waitRequest, error) {
 		}
 	}
 	o.parseCondition(a)
+	if o.until == untilPort && (call.Sealed || w.Offline) { // ports of this machine are not for such a session to see
+		a.Wrong("until", "Commands have a network of their own here, whose ports nobody else can reach: wait for output, or connect in a command")
+	}
 	return o, a.Err()
 }
 
@@ -119,7 +122,7 @@ type waited struct {
 }
 
 func (w *waiter) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
-	o, err := parseWait(call)
+	o, err := w.parse(call)
 	if err != nil {
 		return finish(ctx, tool.Result{}, err)
 	}

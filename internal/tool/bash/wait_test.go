@@ -3,6 +3,7 @@ package bash_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -192,6 +193,21 @@ func TestAWaitForAPort(t *testing.T) {
 	l.Close()
 	if w := decodeWaited(t, d.mustCall("wait", `{"until":"port","port":%d,"timeout":0.05}`, port)); w.Reason != "timeout" {
 		t.Errorf("%+v", w)
+	}
+}
+
+// A sealed session sees nothing of the ports of this machine.
+func TestAWaitForAPortIsRefusedWhereCommandsHaveANetworkOfTheirOwn(t *testing.T) {
+	l, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	d := newCaller(t, newScripted(), t.TempDir())
+	call := d.call(fmt.Sprintf(`{"until":"port","port":%d}`, l.Addr().(*net.TCPAddr).Port))
+	call.Sealed = true
+	if r := d.run("wait", call); !r.Failed || !strings.Contains(r.Text, "a network of their own") {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval/shell"
+	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/workspace"
 )
 
@@ -60,7 +60,7 @@ type repository struct {
 func (g repository) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(g.ctx, "git", args...)
 	cmd.Dir = g.dir
-	cmd.Env = shell.HoldStill(os.Environ())
+	cmd.Env = shell.HoldStill(process.PlainEnv()) // filters of a repository see it
 	if g.confined != "" {
 		cmd.Env = append(cmd.Env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(g.confined))
 	}

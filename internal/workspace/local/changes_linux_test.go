@@ -1,9 +1,11 @@
 package local
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/abide-run/abide/internal/process"
@@ -58,5 +60,32 @@ func TestADiffRunsNoProgramThatWrites(t *testing.T) {
 	}
 	if text, err := os.ReadFile(mark); err == nil {
 		t.Errorf("programs of the repository have written %d lines", len(text)/2)
+	}
+}
+
+// TestADiffGivesNoKeysAway: the program of a filter sees the environment of git, and what it
+// prints is in the diff.
+func TestADiffGivesNoKeysAway(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("skipped: there is no git")
+	}
+	t.Setenv("OPENAI_API_KEY", "leaked-key")
+	dir := t.TempDir()
+	for _, script := range []string{
+		"git init -q && echo one > f && git add . && git -c user.name=a -c user.email=a@b commit -qm first",
+		"git config filter.evil.clean env && echo '* filter=evil' > .gitattributes && echo two > f",
+	} {
+		cmd := exec.Command("sh", "-c", script)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v, %s", script, err, out)
+		}
+	}
+	found, err := New(dir, nil).Files.Changes(t.Context(), workspace.ChangesRequest{Dir: dir})
+	if err != nil || !strings.Contains(fmt.Sprint(found), "PATH=") {
+		t.Errorf("the filter did not run: %+v, %v", found, err)
+	}
+	if strings.Contains(fmt.Sprint(found), "leaked-key") {
+		t.Error("the program of a filter has the key of the engine")
 	}
 }

@@ -26,9 +26,18 @@ const keptCapabilities = 1<<0 | 1<<1 | 1<<3 | 1<<4 // CHOWN, DAC_OVERRIDE, FOWNE
 
 // Rules say what is taken from a thread.
 type Rules struct {
-	Landlock int  // descriptor of the rules for files, signals and sockets; -1 if there are none
-	Offline  bool // true if only sockets of this machine can be made: the thread is in a network of its own
+	Landlock int     // descriptor of the rules for files, signals and sockets; -1 if there are none
+	Sockets  Sockets // sockets that can be made
 }
+
+// Sockets are kinds of sockets.
+type Sockets int
+
+const (
+	AnySockets   Sockets = iota
+	LocalSockets         // those that belong to a network: for a thread that has one of its own
+	NoSockets            // none but pairs of connected ones
+)
 
 // Apply takes rights from the calling thread. The caller has locked the thread, and ends
 // it after it has started the command.
@@ -44,7 +53,7 @@ func Apply(r Rules) error {
 			return errors.New("apply the rules of Landlock: " + err.Error())
 		}
 	}
-	return applyFilter(r.Offline)
+	return applyFilter(r.Sockets)
 }
 
 func prctl(option, argument uintptr) syscall.Errno {

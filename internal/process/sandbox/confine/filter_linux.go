@@ -49,8 +49,8 @@ const (
 	tioclinux = 0x541c
 )
 
-// Kinds of sockets that a command without a network can make: unix, inet, inet6, netlink.
-// Others, such as vsock, are not bound to a network of their own.
+// localSockets are the families of LocalSockets: unix, inet, inet6, netlink. Others, such as
+// vsock, do not belong to a network.
 var localSockets = []uint32{1, 2, 10, 16}
 
 // An abi is the numbers that an architecture has for what is refused.
@@ -69,10 +69,10 @@ type abi struct {
 var uring = []uint32{425, 426, 427}
 
 // filter returns the instructions for all architectures that programs here can have.
-func filter(abis []abi, offline bool) []instruction {
+func filter(abis []abi, sockets Sockets) []instruction {
 	var program []instruction
 	for _, a := range abis {
-		part := a.filter(offline)
+		part := a.filter(sockets)
 		program = append(program, instruction{load, 0, 0, archAt}, instruction{equal, 1, 0, a.arch},
 			instruction{jump, 0, 0, uint32(len(part))})
 		program = append(program, part...)
@@ -82,7 +82,7 @@ func filter(abis []abi, offline bool) []instruction {
 
 // filter returns the instructions for the calls of one architecture. They always end with
 // a verdict.
-func (a abi) filter(offline bool) []instruction {
+func (a abi) filter(sockets Sockets) []instruction {
 	p := []instruction{{load, 0, 0, numberAt}}
 	if a.x32 {
 		p = append(p, instruction{anyBit, 0, 1, 1 << 30}, instruction{answer, 0, 0, refuse | enosys})
@@ -110,16 +110,19 @@ func (a abi) filter(offline bool) []instruction {
 		{answer, 0, 0, allow},
 		{answer, 0, 0, refuse | eperm},
 	})...)
-	if offline {
-		p = append(p, a.sockets()...)
+	switch sockets {
+	case LocalSockets:
+		p = append(p, a.sockets(localSockets)...)
+	case NoSockets:
+		p = append(p, a.sockets(nil)...)
 	}
 	return append(p, instruction{answer, 0, 0, allow})
 }
 
-// sockets returns the instructions that refuse sockets of other kinds than localSockets.
-func (a abi) sockets() []instruction {
+// sockets returns the instructions that refuse sockets of other families.
+func (a abi) sockets(families []uint32) []instruction {
 	part := []instruction{{load, 0, 0, argument}}
-	for _, family := range localSockets {
+	for _, family := range families {
 		part = append(part, instruction{equal, 0, 1, family}, instruction{answer, 0, 0, allow})
 	}
 	p := when(a.socket, append(part, instruction{answer, 0, 0, refuse | eafnosupport}))
@@ -144,11 +147,11 @@ type program struct {
 const seccompSetFilter = 1
 
 // applyFilter makes the kernel refuse system calls of this thread.
-func applyFilter(offline bool) error {
+func applyFilter(sockets Sockets) error {
 	if len(abis) == 0 {
 		return nil
 	}
-	list := filter(abis, offline)
+	list := filter(abis, sockets)
 	p := program{uint16(len(list)), &list[0]}
 	if _, _, err := syscall.RawSyscall(seccomp, seccompSetFilter, 0, uintptr(unsafe.Pointer(&p))); err != 0 {
 		return errors.New("filter system calls: " + err.Error())

@@ -118,7 +118,7 @@ func runOffline(o record.Record) error {
 	if err := syscall.Chdir(o.Get("dir")); err != nil {
 		return errors.New("enter " + o.Get("dir") + ": " + err.Error())
 	}
-	if err := Apply(Rules{Landlock: rulesOf(o), Offline: true}); err != nil {
+	if err := Apply(Rules{Landlock: rulesOf(o), Sockets: LocalSockets}); err != nil {
 		return err
 	}
 	err := syscall.Exec(o.Get("program"), o.All("arg"), o.All("env"))
@@ -173,7 +173,7 @@ func startSealed(o record.Record, rules int) (pid int, err error) {
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		if err = Apply(Rules{Landlock: rules, Offline: true}); err != nil {
+		if err = Apply(Rules{Landlock: rules, Sockets: LocalSockets}); err != nil {
 			return
 		}
 		pid, err = syscall.ForkExec(o.Get("program"), o.All("arg"), &syscall.ProcAttr{Dir: o.Get("dir"), Env: o.All("env"), Files: []uintptr{0, 1, 2}})

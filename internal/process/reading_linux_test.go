@@ -1,0 +1,81 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+
+	"github.com/abide-run/abide/internal/process/sandbox"
+)
+
+// heldReading are the escapes that the profile workspace does not hold, and that a program
+// which only has to read cannot make.
+var heldReading = []string{
+	"connect to a socket by its path", "connect to a socket that was renamed", "send to a socket by its path", "connect with TCP", "connect with multipath TCP",
+	"connect with TCP over IPv6", "connect with fast open", "exchange packets with UDP",
+}
+
+// TestAProgramThatOnlyReadsIsHeld tries every escape from a program that was started to read,
+// such as git for a diff, which runs what the configuration of a repository names.
+func TestAProgramThatOnlyReadsIsHeld(t *testing.T) {
+	abi := sandbox.Kernel()
+	if abi == 0 {
+		skipOrFail(t, "landlock", "this kernel has no Landlock")
+	}
+	p := newPrison(t)
+	bare := sandbox.Open(sandbox.Options{ABI: func() int { return 0 }})
+	tried := 0
+	for _, e := range slices.Concat(escapes, []escape{
+		{name: "write to the working directory", script: `echo x > new`},
+		{name: "write to a temporary folder", script: `echo x > ../tmp/new`},
+	}) {
+		isSocket := slices.Contains(heldReading, e.name)
+		if e.open && !isSocket || e.root && os.Getuid() != 0 || e.user || e.barred || abi < e.since {
+			continue
+		}
+		t.Run(e.name, func(t *testing.T) {
+			if worked, printed := p.tryReading(t, e, (*exec.Cmd).Start); !worked {
+				t.Skipf("skipped: it does not work without a sandbox either: %s", printed)
+			}
+			if worked, printed := p.tryReading(t, e, p.m.StartReading); worked {
+				t.Errorf("it worked, and printed %s", printed)
+			}
+			tried++
+			if worked, printed := p.tryReading(t, e, bare.StartReading); isSocket && worked {
+				t.Errorf("without Landlock it worked, and printed %s", printed)
+			}
+		})
+	}
+	t.Logf("as user %d, with Landlock %d: %d escapes were tried", os.Getuid(), abi, tried)
+}
+
+// TestAProgramThatOnlyReadsIsHeldForAnOrdinaryUser does the same as a user without rights.
+func TestAProgramThatOnlyReadsIsHeldForAnOrdinaryUser(t *testing.T) {
+	runAsOrdinaryUser(t, "TestAProgramThatOnlyReadsIsHeld")
+}
+
+// tryReading tries to escape from a program that only has to read. It reports whether that
+// worked, and what was printed.
+func (p *prison) tryReading(t *testing.T, e escape, start func(*exec.Cmd) error) (bool, string) {
+	t.Helper()
+	env, args := p.prepare(t, e)
+	if args == nil {
+		args = []string{"/bin/sh", "-c", e.script}
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir, cmd.Env = p.Work, env
+	out, err := os.Create(p.base + "/printed")
+	must(t, err)
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	must(t, start(cmd))
+	err = cmd.Wait()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		t.Fatal(err)
+	}
+	printed, err2 := os.ReadFile(out.Name())
+	must(t, err2)
+	return err == nil, string(printed)
+}
