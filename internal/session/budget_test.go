@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -66,8 +67,12 @@ type budgetFixture struct {
 }
 
 func withBudget(t *testing.T, m model.Model) *budgetFixture {
+	return withBudgetOn(t, eventlog.NewMemory(), m)
+}
+
+func withBudgetOn(t *testing.T, store eventlog.Store, m model.Model) *budgetFixture {
 	b := &budgetFixture{price: &model.Price{Input: 2, Output: 10}} // $0.003 for a request of the spender
-	b.Fixture = sessiontest.On(t, eventlog.NewMemory(), session.Options{
+	b.Fixture = sessiontest.On(t, store, session.Options{
 		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) },
 		Resolve: func(_ context.Context, as provider.Choice) (session.Endpoint, error) {
 			return session.Endpoint{Model: priced{m, b.price}, Name: "m", Price: b.price}, nil
@@ -441,6 +446,58 @@ func TestRequestsAtTheSameTimeDoNotExceedABudgetTogether(t *testing.T) {
 				t.Errorf("%+v is asked, and a ended with %q", q, b.ending("a"))
 			}
 			b.Host.Close()
+		})
+	}
+}
+
+// A billStore stores what a session was billed when it is let to.
+type billStore struct {
+	eventlog.Store
+	slow event.SessionID
+	free chan struct{}
+}
+
+func (s *billStore) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
+	if id == s.slow && slices.ContainsFunc(batch.Events, func(e event.Event) bool { return e.Type == event.AssistantUsage }) {
+		<-s.free
+	}
+	return s.Store.Append(ctx, id, batch)
+}
+
+// What a request has cost counts before it is in the ledger: while it is being stored, neither
+// the next request of its own turn nor one of another session is made.
+func TestABudgetCountsWhatIsBeingStored(t *testing.T) {
+	for name, test := range map[string]struct {
+		first scriptedReply
+		other bool // another session asks meanwhile
+	}{
+		"the next request of the turn": {first: scriptedReply{call: "nothing", usage: math.MaxInt32}},
+		"another session":              {first: scriptedReply{text: "one", usage: math.MaxInt32}, other: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &scriptedModel{lines: []scriptedReply{test.first, {text: "two", usage: 1}}}
+				store := &billStore{Store: eventlog.NewMemory(), slow: "a", free: make(chan struct{})}
+				b := withBudgetOn(t, store, m)
+				b.begin("sample", event.BudgetRules{DayTokens: new(int64(1))}, hello)
+				size := *b.answer("sample", turn.Dismiss).Budget.Raised.DayTokens
+				rules := event.BudgetRules{DayTokens: new(size * 3 / 2)}
+				b.begin("a", rules, hello)
+				asks := event.SessionID("a")
+				if test.other {
+					asks = "b"
+					b.begin(asks, rules, hello)
+				}
+				if n := len(m.asked); n != 1 {
+					t.Errorf("%d requests were made while the cost of the first was being stored", n)
+				}
+				close(store.free)
+				synctest.Wait()
+				if q := b.question(asks); len(m.asked) != 1 || q == nil || *q.Budget.Spent.DayTokens != math.MaxInt32+1 {
+					t.Errorf("%d requests were made, and %+v is asked", len(m.asked), q)
+				}
+				b.Host.Close()
+			})
 		})
 	}
 }
