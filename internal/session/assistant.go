@@ -321,8 +321,7 @@ func (d *deltas) on(piece model.Delta) {
 // finishAsking records the outcome of a request. The outcome of a request that was
 // stopped is dropped, but not what it has cost.
 func (s *Session) finishAsking(r *request, reply *model.Reply, from Endpoint, took time.Duration, err error) {
-	s.post(func(tx *txn) error {
-		tx.releaseAfter(r.claim)
+	s.postReleasing(r.claim, func(tx *txn) error {
 		if tx.s.asking.now != r {
 			return tx.recordDropped(from, reply)
 		}

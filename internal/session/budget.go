@@ -190,11 +190,21 @@ func (c *claim) release() {
 	}
 }
 
-// releaseAfter ends a claim when the transaction is over.
-func (tx *txn) releaseAfter(c *claim) {
-	if c != nil {
-		tx.afterCommit, tx.onFailure = append(tx.afterCommit, c.release), append(tx.onFailure, c.release)
+// postReleasing posts what follows from a request, and ends its claim when that is stored, or
+// when it is known that it never will be.
+func (s *Session) postReleasing(c *claim, f func(*txn) error) {
+	if c == nil {
+		s.post(f)
+		return
 	}
+	s.postIntent(&intent{
+		do: func(tx *txn) error {
+			tx.afterCommit, tx.onFailure = append(tx.afterCommit, c.release), append(tx.onFailure, c.release)
+			return f(tx)
+		},
+		upkeep: true,
+		unread: func(_ *Session, err error) error { c.release(); return err },
+	})
 }
 
 // Admit is for a request that a job makes for a session. The error is ErrBudget if the request

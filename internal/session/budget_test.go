@@ -3,11 +3,14 @@ package session_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -500,6 +503,52 @@ func TestABudgetCountsWhatIsBeingStored(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A brokenStore stores and reads nothing of a session while it is broken.
+type brokenStore struct {
+	eventlog.Store
+	id     event.SessionID
+	broken atomic.Bool
+}
+
+var errBroken = errors.New("the disk is broken")
+
+func (s *brokenStore) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
+	if id == s.id && s.broken.Load() {
+		return eventlog.End{}, errBroken
+	}
+	return s.Store.Append(ctx, id, batch)
+}
+
+func (s *brokenStore) Read(ctx context.Context, id event.SessionID, after event.Seq) iter.Seq2[event.Event, error] {
+	if id == s.id && s.broken.Load() {
+		return func(yield func(event.Event, error) bool) { yield(event.Event{}, errBroken) }
+	}
+	return s.Store.Read(ctx, id, after)
+}
+
+// A request whose session cannot be read any more does not hold the budget of others.
+func TestARequestOfASessionThatCannotBeReadHoldsNoBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &scriptedModel{lines: []scriptedReply{{text: "one", wait: make(chan struct{})}, {text: "two", usage: 1}}}
+		store := &brokenStore{Store: eventlog.NewMemory(), id: "a"}
+		b := withBudgetOn(t, store, m)
+		b.begin("sample", event.BudgetRules{DayTokens: new(int64(1))}, hello)
+		rules := event.BudgetRules{DayTokens: new(*b.answer("sample", turn.Dismiss).Budget.Raised.DayTokens * 3 / 2)}
+		b.begin("a", rules, hello)
+		store.broken.Store(true)
+		if _, err := b.Host.Send(t.Context(), "a", hello); !errors.Is(err, errBroken) {
+			t.Fatalf("a message was stored: %v", err)
+		}
+		synctest.Wait()
+		b.begin("b", rules, hello)
+		if got := b.ending("b"); got != "two" {
+			t.Errorf("the turn of the other session ended with %q", got)
+		}
+		b.Host.Close()
+		store.broken.Store(false)
+	})
 }
 
 // A request that ends without an answer gives its place in the budget back.
