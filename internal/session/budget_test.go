@@ -505,6 +505,41 @@ func TestABudgetCountsWhatIsBeingStored(t *testing.T) {
 	}
 }
 
+// A countingStore takes long to sum up what was spent.
+type countingStore struct {
+	eventlog.Store
+	slow atomic.Bool
+	free chan struct{}
+}
+
+func (s *countingStore) Costs(ctx context.Context, q eventlog.CostQuery) ([]eventlog.Cost, error) {
+	if s.slow.Load() {
+		<-s.free
+	}
+	return s.Store.Costs(ctx, q)
+}
+
+// Sessions go on while the store sums up what another one may spend.
+func TestABudgetThatIsCountedHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &countingStore{Store: eventlog.NewMemory(), free: make(chan struct{})}
+		m := &scriptedModel{lines: []scriptedReply{{text: "free", usage: 1}, {text: "counted", usage: 1}}}
+		b := withBudgetOn(t, store, m)
+		store.slow.Store(true)
+		b.begin("counted", event.BudgetRules{DayTokens: new(int64(1 << 30))}, hello)
+		b.begin("free", event.BudgetRules{}, hello)
+		if got := b.ending("free"); got != "free" {
+			t.Errorf("the turn without a budget ended with %q", got)
+		}
+		close(store.free)
+		synctest.Wait()
+		if got := b.ending("counted"); got != "counted" {
+			t.Errorf("the turn with a budget ended with %q", got)
+		}
+		b.Host.Close()
+	})
+}
+
 // A brokenStore stores and reads nothing of a session while it is broken.
 type brokenStore struct {
 	eventlog.Store

@@ -63,7 +63,10 @@ func Of(req *model.Request) model.Capabilities {
 // one is in the catalog, and no version of it has the other's name. Names that a provider or
 // its customer has chosen, such as those of deployments, say nothing.
 func Another(asked, answered string) bool {
-	if _, known := Lookup(asked); !known || answered == "" {
+	if answered == asked || answered == "" {
+		return false
+	}
+	if _, known := Lookup(asked); !known {
 		return false
 	}
 	a, b := strings.TrimSuffix(normalize(asked), "-latest"), strings.TrimSuffix(normalize(answered), "-latest")
