@@ -115,7 +115,7 @@ func unreachable(err error, advice string) string {
 	var certificate *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
 	switch {
-	case errors.As(err, &plain):
+	case errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch):
 		return "it does not speak TLS; check the base URL, which begins with http:// for such a server: " + advice
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return fmt.Sprintf("there is no host %q; check the network and the base URL: %s", dns.Name, advice)
