@@ -209,8 +209,11 @@ func (st statement) line() string {
 }
 
 // fits reports whether a statement is a line that can be shown without margins: it begins
-// with words of the program, or is one line that does.
+// with words of the program, or is one line that does. Words of the program alone always can.
 func (s *sheet) fits(line string, st statement) bool {
+	if st.text == "" && st.reading == "" {
+		return true
+	}
 	if !st.isName && strings.ContainsAny(strings.TrimRight(st.text, "\n"), "\n\r") {
 		return false
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/abide-run/abide/internal/event"
@@ -69,6 +70,18 @@ func TestTheLimitsOfARun(t *testing.T) {
 		}
 		if code, _ := exitStatus(t.Context(), err); c.want == "" && code != exitUsage {
 			t.Errorf("%s: the exit code is %d", name, code)
+		}
+	}
+}
+
+// The question is in words of the program alone, so nothing stands below it.
+func TestTheQuestionOfABudgetIsShownWithoutAnEmptyText(t *testing.T) {
+	d := turn.AskBudget("b", event.BudgetReached{Limits: event.BudgetRules{SessionTokens: new(int64(50))}, Spent: event.BudgetRules{SessionTokens: new(int64(0))}, Raised: event.BudgetRules{SessionTokens: new(int64(3600))}})
+	q := question{RequestID: "b", Form: &d}
+	p := &prompter{out: &printer{}}
+	for _, shown := range []string{p.text(q), p.again(q)} {
+		if strings.Contains(shown, "│") || strings.Contains(shown, "the same as above") || !strings.HasSuffix(strings.TrimSpace(shown), "3600 tokens.") {
+			t.Errorf("shown as %q", shown)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func TestTheEnvironmentNamesTheProvider(t *testing.T) {
 		want *provider.Provider
 	}{
 		"nothing":                   {nil, nil},
-		"a key":                     {map[string]string{"OPENAI_API_KEY": "k"}, &provider.Provider{Type: "openai", BaseURL: "https://api.openai.com/v1", APIKey: "k"}},
+		"a key":                     {map[string]string{"OPENAI_API_KEY": "k"}, &provider.Provider{Type: "openai", WireAPI: "responses", BaseURL: "https://api.openai.com/v1", APIKey: "k"}},
 		"a local":                   {map[string]string{"OPENAI_BASE_URL": "http://l"}, &provider.Provider{Type: "openai", BaseURL: "http://l"}},
 		"both":                      {map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://l"}, &provider.Provider{Type: "openai", BaseURL: "http://l", APIKey: "k"}},
 		"another":                   {map[string]string{"ANTHROPIC_API_KEY": "k"}, &provider.Provider{Type: "anthropic", BaseURL: "https://api.anthropic.com", APIKey: "k"}},

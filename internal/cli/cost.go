@@ -10,11 +10,12 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/model/catalog"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/model/scripted"
 )
 
-const costHelp = `Show what the model requests of all sessions, or of one, have cost: the tokens that the
+var costHelp = `Show what the model requests of all sessions, or of one, have cost: the tokens that the
 providers have counted, the share of the input that came from their caches, and the price.
 
 Requests of agents are counted with the session that started them. What deleted sessions
@@ -22,9 +23,9 @@ have cost stays in the sums, without their names. Days are those of the machine'
 zone.
 
 The price of a request is the one that was known when it was made: that of [models] in the
-configuration, or of the built-in list. A sum with requests whose price is not known is
-marked with a + and says how many they are; it never counts them as free. Only the models
-that abide itself brings, offline and scripted, are free.`
+configuration, or of the built-in list, which is of ` + catalog.Checked + `. A sum with requests
+whose price is not known is marked with a + and says how many they are; it never counts
+them as free. Only the models that abide itself brings, offline and scripted, are free.`
 
 // costColumns are the names of what costs can be summed up by.
 var costColumns = []string{"session", "day", "model", "purpose"}
@@ -156,6 +157,7 @@ func sumUp(costs []api.CostSum, by []string) (sums []api.CostSum) {
 // addSum adds what matters for the line of totals.
 func addSum(to *api.CostSum, c api.CostSum) {
 	to.Requests += c.Requests
+	to.Failed += c.Failed
 	to.Unpriced += c.Unpriced
 	to.Unreported += c.Unreported
 	to.InputTokens += c.InputTokens

@@ -274,6 +274,8 @@ func (m modelInfo) word(can bool) string {
 
 func (m modelInfo) price() string {
 	switch {
+	case m.Price != nil && m.Price.Long != nil:
+		return fmt.Sprintf("%s / %s, more above %dk", dollars(m.Price.Input), dollars(m.Price.Output), m.Price.LongFrom/1000)
 	case m.Price != nil:
 		return dollars(m.Price.Input) + " / " + dollars(m.Price.Output)
 	case m.Provider == "":

@@ -16,19 +16,22 @@ type outcome struct {
 	begun bool   // true when that input was delivered: what follows belongs to its turn
 	done  bool   // true when the turn is over
 
-	aborted bool
-	answer  string                  // newest text of the model
-	failure *event.SessionErrorData // error that ends the turn; nil if there is none
-	refused string                  // what a person refused after the newest text of the model, without saying what to do instead; empty if nothing
-	model   string                  // name of the model
-	finish  string                  // reason why the model ended its newest answer
-	steps   int                     // number of answers of the model
-	usage   usage
-	cost    cost
-	open    []question // open questions, in the order in which they were asked
+	aborted    bool
+	answer     string                  // newest text of the model
+	failure    *event.SessionErrorData // error that ends the turn; nil if there is none
+	refused    string                  // what a person refused after the newest text of the model, without saying what to do instead; empty if nothing
+	model      string                  // name of the model
+	answeredBy string                  // the provider's name of the model that answered, if it is another
+	finish     string                  // reason why the model ended its newest answer
+	steps      int                     // number of answers of the model
+	usage      usage
+	cost       cost
+	agents     *agentCost // what its agents have cost; nil if it has none
+	open       []question // open questions, in the order in which they were asked
 
 	unanswered bool            // true if nobody answered the question that was closed last: the turn was stopped
 	calls      map[string]bool // ids of the unfinished calls
+	spentMore  bool            // true if agents were started or requests made again, whose cost is not in the events
 
 	schema  json.RawMessage            // JSON schema of the answer; empty if its form is free
 	schemas map[string]json.RawMessage // schemas of accepted inputs, by their ids
@@ -129,6 +132,10 @@ func (o *outcome) apply(e event.Event) error {
 		return decodeFor(e, o.compacted)
 	case event.AssistantMessage:
 		return decodeFor(e, func(d event.AssistantMessageData) { o.answer, o.refused = d.Content, "" })
+	case event.SubagentStarted:
+		o.spentMore = true
+	case event.SessionInfo:
+		return decodeFor(e, func(d event.SessionInfoData) { o.spentMore = o.spentMore || d.InfoType == "model_retry" })
 	case event.ToolStart:
 		return decodeFor(e, func(d event.ToolStartData) { o.calling(d.ToolCallID) })
 	case event.ToolComplete:
@@ -178,7 +185,7 @@ func (o *outcome) delivered(d event.UserMessageData) {
 
 func (o *outcome) used(d event.AssistantUsageData) {
 	o.steps++
-	o.model, o.finish = d.Model, d.FinishReason
+	o.model, o.answeredBy, o.finish = d.Model, d.AnsweredBy, d.FinishReason
 	o.usage.add(usage{d.InputTokens, d.OutputTokens, d.CacheReadTokens, d.CacheWriteTokens})
 	if d.InputTokens+d.OutputTokens+d.CacheReadTokens+d.CacheWriteTokens == 0 && d.CostUSD != nil && *d.CostUSD == 0 {
 		d.CostUSD = nil // the provider has counted nothing, which is not to say that it bills nothing

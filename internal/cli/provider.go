@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/abide-run/abide/internal/config"
 	"github.com/abide-run/abide/internal/daemon"
 	"github.com/abide-run/abide/internal/model/offline"
+	"github.com/abide-run/abide/internal/model/profile"
 	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/model/remote"
 	"github.com/abide-run/abide/internal/model/scripted"
@@ -99,7 +101,7 @@ func choiceFromEnvironment(c config.Config) (choice, error) {
 			continue
 		}
 		at := c.Model.Endpoint()
-		at.Scheme = v.Scheme
+		at.Scheme = chosenScheme(v.Scheme)
 		p, err := endpoint(at, "model")
 		return choice{name: v.Scheme, provider: withModelSettings(p, c, v.Scheme), why: variable + " is set"}, err
 	}
@@ -117,8 +119,10 @@ func findProvider(c config.Config, usual choice, name string) (found choice, ok 
 	only := onlyVendor(name)
 	switch {
 	case ok && model != "":
+	case model != "" && usual.isVendor(prefix):
+		return choice{name: prefix, provider: usual.provider, model: model}, true, nil
 	case model != "" && usual.usesVendor(prefix):
-		p = config.Provider{Scheme: prefix}
+		p = config.Provider{Scheme: chosenScheme(prefix)}
 	case only != "" && usual.usesVendor(only):
 		prefix, model, p = only, name, config.Provider{Scheme: only}
 	default:
@@ -147,6 +151,13 @@ func (c choice) usesVendor(scheme string) bool {
 	return known && scheme != c.name && setVariable(v) != "" && (c.provider == nil || ownEndpoint(c.provider))
 }
 
+// isVendor reports whether the default provider is a vendor's own endpoint, whose models have
+// no slashes in their names.
+func (c choice) isVendor(scheme string) bool {
+	_, known := vendors[scheme]
+	return known && scheme == c.name && c.provider != nil && ownEndpoint(c.provider)
+}
+
 // ownEndpoint reports whether an endpoint is a vendor's own.
 func ownEndpoint(p *provider.Provider) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(vendors)), func(v remote.Vendor) bool { return v.URL == p.BaseURL })
@@ -155,12 +166,38 @@ func ownEndpoint(p *provider.Provider) bool {
 // settingOf returns the table of a provider in the configuration.
 func settingOf(name string) string { return "providers." + name }
 
+// chosenScheme returns the scheme of a vendor that a variable or the name of a model has selected,
+// for the configuration: that of the default is left out, because nobody has chosen its API.
+func chosenScheme(scheme string) string {
+	if scheme == provider.DefaultType {
+		return ""
+	}
+	return scheme
+}
+
+// usualScheme returns the scheme of an endpoint if the configuration names none: the API that
+// the models there need. An empty URL is that of the default.
+func usualScheme(base string) string {
+	v := vendors[provider.DefaultType]
+	at, err := url.Parse(cmp.Or(strings.TrimSpace(base), strings.TrimSpace(os.Getenv(v.BaseEnv)), v.URL))
+	if err != nil { // the wire says what is wrong with it
+		return v.Scheme
+	}
+	api := profile.At(at.Host).API
+	for _, other := range daemon.Wires.Vendors() {
+		if api != "" && other.Type == v.Type && other.API == api {
+			return other.Scheme
+		}
+	}
+	return v.Scheme
+}
+
 // endpoint returns a provider of the configuration with its base URL, its headers, and its API
 // key or the command that prints it. table is where it stands in the configuration.
 func endpoint(p config.Provider, table string) (*provider.Provider, error) {
-	p.Scheme = cmp.Or(p.Scheme, provider.DefaultType)
+	p.Scheme = cmp.Or(p.Scheme, usualScheme(p.BaseURL))
 	v := vendors[p.Scheme]
-	p.BaseURL = cmp.Or(p.BaseURL, os.Getenv(v.BaseEnv), v.URL)
+	p.BaseURL = cmp.Or(strings.TrimSpace(p.BaseURL), strings.TrimSpace(os.Getenv(v.BaseEnv)), v.URL)
 	if p.BaseURL == "" {
 		return nil, configError(fmt.Errorf("the %s provider has no endpoint: set base_url in the configuration, or %s", p.Scheme, v.BaseEnv))
 	}

@@ -19,9 +19,11 @@ type result struct {
 	SessionID  event.SessionID `json:"session_id,omitempty"`
 	NumTurns   int             `json:"num_turns"` // number of model requests that were answered
 	Usage      usage           `json:"usage"`
-	Cost       *float64        `json:"total_cost_usd,omitempty"` // nil if a price is not known
+	Cost       *float64        `json:"total_cost_usd,omitempty"` // with that of agents; nil if a price is not known
+	Agents     *agentCost      `json:"agents,omitempty"`         // nil if there were none
 	DurationMs int64           `json:"duration_ms"`
 	Model      string          `json:"model,omitempty"`
+	AnsweredBy string          `json:"answered_by,omitempty"`   // the provider's name of the model that answered, if it is not that of Model
 	Finish     string          `json:"finish_reason,omitempty"` // reason why the model ended its last answer: model.FinishStop or another
 	Error      *problem        `json:"error,omitempty"`
 	Questions  []questionJSON  `json:"questions,omitempty"`
@@ -50,7 +52,7 @@ const (
 func newResult(id event.SessionID, o *outcome, took time.Duration, err error) result {
 	r := result{
 		Type: "result", Subtype: subtypeSuccess, IsError: err != nil, SessionID: id,
-		NumTurns: o.steps, Usage: o.usage, Cost: o.cost.total(), DurationMs: took.Milliseconds(), Model: o.model, Finish: o.finish,
+		NumTurns: o.steps, Usage: o.usage, Cost: o.cost.total(), Agents: o.agents, DurationMs: took.Milliseconds(), Model: o.model, AnsweredBy: o.answeredBy, Finish: o.finish,
 	}
 	var needs *needsInput
 	var failed *turnFailed

@@ -258,6 +258,7 @@ func (a *app) withRunner(ctx context.Context, r *runner, f func() error) error {
 		if errors.Is(err, errInterrupted) {
 			err = r.stop(ctx)
 		}
+		r.settle(ctx)
 		_, stopped := errors.AsType[*turnStopped](err)
 		a.elsewhere = r.seen.aborted && !stopped
 		a.turnOver = stopped || r.seen.done || r.waiting()

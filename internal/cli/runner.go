@@ -32,6 +32,7 @@ type runner struct {
 	managed         bool // true if the session cannot be set to allow everything
 	away            bool // true if the session works in another workspace than the machine of the engine
 	seen            outcome
+	before          spent // what the session had spent when the run began
 	events          feed
 	prompter        *prompter        // nil without a terminal
 	left            bool             // true if the person at the terminal has left a question with Ctrl-D
@@ -233,6 +234,7 @@ func (r *runner) resume(ctx context.Context) (active bool, err error) {
 	joined := &attachedFeed{stream: r.client.Watch(r.id)}
 	r.events = joined
 	r.takeInterrupt()
+	r.before, _ = r.ledger(ctx)
 	if _, err := r.client.Resume(ctx, p); err != nil {
 		return false, err
 	}
@@ -323,6 +325,7 @@ func (r *runner) readAgents(ctx context.Context, agents map[event.SessionID]stri
 		if err != nil {
 			continue // the call has started no agent
 		}
+		r.seen.spentMore = true
 		for _, q := range open {
 			e, err := event.Parse(0, q.Event)
 			if err != nil {

@@ -55,7 +55,7 @@ type Pod struct {
 // Model is the default model and, unless it belongs to a provider of Config.Providers,
 // its endpoint.
 type Model struct {
-	Scheme          string `toml:"scheme" doc:"API of the endpoint: openai (Chat Completions), responses, anthropic or azure; or a built-in model: offline or scripted." enum:"openai,responses,anthropic,azure,offline,scripted"`
+	Scheme          string `toml:"scheme" doc:"API of the endpoint: openai (Chat Completions), responses, anthropic or azure, openai if not set and responses at api.openai.com; or a built-in model: offline or scripted." enum:"openai,responses,anthropic,azure,offline,scripted"`
 	ModelID         string `toml:"model_id" doc:"Name of the model at the provider; PROVIDER/MODEL for a provider of [providers]."`
 	BaseURL         string `toml:"base_url" doc:"Base URL of the endpoint; the vendor's default if empty."`
 	APIKeyEnv       string `toml:"api_key_env" doc:"Environment variable that holds the API key; the vendor's default if empty."`
@@ -74,7 +74,7 @@ type Model struct {
 
 // Provider is a model endpoint.
 type Provider struct {
-	Scheme     string            `toml:"scheme" doc:"API of the endpoint: openai (Chat Completions), responses, anthropic or azure." enum:"openai,responses,anthropic,azure"`
+	Scheme     string            `toml:"scheme" doc:"API of the endpoint: openai (Chat Completions), responses, anthropic or azure; openai if not set, and responses at api.openai.com." enum:"openai,responses,anthropic,azure"`
 	BaseURL    string            `toml:"base_url" doc:"Base URL of the endpoint; the vendor's default if empty."`
 	APIKeyEnv  string            `toml:"api_key_env" doc:"Environment variable that holds the API key; the vendor's default if empty."`
 	APIVersion string            `toml:"api_version" doc:"Azure only: version of the API."`

@@ -15,6 +15,7 @@ import (
 // to its replies.
 type configuredModel struct {
 	model.Model
+	name      string
 	can       model.Capabilities
 	maxOutput int    // default of requests that do not set it
 	effort    string // default reasoning effort of requests that do not set it
@@ -25,7 +26,7 @@ type configuredModel struct {
 
 // configure returns a model of a provider with its settings.
 func configure(m model.Model, p provider.Provider, name string) model.Model {
-	t := configuredModel{Model: m, can: Capabilities(p, name), maxOutput: p.MaxOutputTokens}
+	t := configuredModel{Model: m, name: name, can: Capabilities(p, name), maxOutput: p.MaxOutputTokens}
 	if t.can.Known && t.maxOutput > 0 {
 		t.maxOutput = min(t.maxOutput, t.can.MaxOutput)
 	}
@@ -54,7 +55,7 @@ func (t configuredModel) Ask(ctx context.Context, req *model.Request, on func(mo
 	}
 	reply, err := t.Model.Ask(ctx, &own, on)
 	if err == nil {
-		reply.Cost = t.costOf(reply.Usage)
+		reply.Cost, reply.Another = t.costOf(reply.Usage), catalog.Another(t.name, reply.Model)
 	}
 	return reply, err
 }
@@ -149,6 +150,9 @@ func price(known *model.Price, l provider.Limits) *model.Price {
 	var p model.Price
 	if known != nil {
 		p = *known
+	}
+	if l.Input != nil || l.Output != nil || l.CacheRead != nil || l.CacheWrite != nil {
+		p.Long = nil // a price that is configured does not depend on the length of a request
 	}
 	set(&p.Input, l.Input)
 	set(&p.Output, l.Output)

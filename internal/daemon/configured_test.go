@@ -51,11 +51,12 @@ func TestWhatIsWrittenDownGoesBeforeWhatTheNameTells(t *testing.T) {
 type requestRecorder struct {
 	asked    *model.Request
 	streamed bool
+	model    string // model that it says it is
 }
 
 func (w *requestRecorder) Ask(_ context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
 	w.asked, w.streamed = req, on != nil
-	return &model.Reply{Usage: model.Usage{Input: 1_000_000, Output: 500_000, CacheRead: 2_000_000}}, nil
+	return &model.Reply{Model: w.model, Usage: model.Usage{Input: 1_000_000, Output: 500_000, CacheRead: 2_000_000}}, nil
 }
 
 func TestRequestsAreMadeAsWrittenDown(t *testing.T) {
@@ -128,6 +129,16 @@ func TestAnAnswerThatNoProviderCountsHasNoPrice(t *testing.T) {
 	}
 }
 
+func TestAModelThatAnswersForAnotherIsNoticed(t *testing.T) {
+	for asked, want := range map[string]bool{"gpt-5": true, "mine": false} {
+		w := &requestRecorder{model: "gpt-4o-mini"}
+		reply, err := configure(w, provider.Provider{}, asked).Ask(t.Context(), new(model.Request), nil)
+		if err != nil || reply.Another != want {
+			t.Errorf("%s was asked, and another one has answered: %v, %v", asked, reply.Another, err)
+		}
+	}
+}
+
 func TestTemperatureAndTopPAreThoseOfTheModel(t *testing.T) {
 	p := limited(map[string]provider.Limits{"mine": {Temperature: ptr(0.0), TopP: ptr(0.9)}})
 	w := &requestRecorder{}
@@ -182,5 +193,22 @@ func TestWhatAClientBringsAlongIsNotReplaced(t *testing.T) {
 	}
 	if p := w.on(provider.Provider{}); p.MaxOutputTokens != 9 {
 		t.Errorf("%+v", p)
+	}
+}
+
+func TestAConfiguredPriceDoesNotDependOnTheLength(t *testing.T) {
+	long := model.Usage{Input: 1_000_000}
+	for name, test := range map[string]struct {
+		limits provider.Limits
+		want   float64
+	}{
+		"the catalog's":      {want: 4},
+		"one for input":      {limits: provider.Limits{Input: ptr(3.0)}, want: 3},
+		"one for the output": {limits: provider.Limits{Output: ptr(1.0)}, want: 2},
+	} {
+		can := Capabilities(limited(map[string]provider.Limits{"gpt-6.1-sol": test.limits}), "gpt-6.1-sol")
+		if got := can.Price.Cost(long); got != test.want {
+			t.Errorf("%s: a request of a million tokens costs %v, want %v", name, got, test.want)
+		}
 	}
 }

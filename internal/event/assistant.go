@@ -69,6 +69,8 @@ type AssistantUsageData struct {
 	CostUSD *float64  `json:"costUsd,omitempty"`
 	Anchor  *Anchor   `json:"anchor,omitempty"`  // ours: what the provider counted
 	AgentOf SessionID `json:"agentOf,omitempty"` // ours: session that the request is counted with, if an agent made it
+
+	AnsweredBy string `json:"answeredBy,omitempty"` // ours: name that the provider gave the model that answered, if it is another
 }
 
 // AssistantMessageData is the body of assistant.message: one whole answer of the

@@ -31,11 +31,18 @@ type Price struct {
 	// CacheWrite1h is the price of writing to a cache that lasts an hour; twice that of
 	// input if it is zero, as the only vendor that has such a cache asks for.
 	CacheWrite1h float64 `json:"cacheWrite1h,omitempty"`
+	// Long is the price of a whole request that sends more than LongFrom tokens; nil if
+	// its length does not matter.
+	Long     *Price `json:"long,omitempty"`
+	LongFrom int64  `json:"longFrom,omitempty"`
 }
 
 // Cost returns the price of a request in US dollars. Reasoning is part of the output.
 func (p Price) Cost(u Usage) float64 {
 	const million = 1e6
+	if p.Long != nil && u.Input+u.CacheRead+u.CacheWrite > p.LongFrom {
+		return p.Long.Cost(u)
+	}
 	hour := p.CacheWrite1h
 	if hour == 0 {
 		hour = 2 * p.Input

@@ -229,7 +229,8 @@ type Reply struct {
 	Cost      *float64 // price in US dollars; nil if it is not known
 	Finish    string   // reason that the model stopped: FinishStop and the others, or a word of the provider
 	Declined  string   // reason of the provider for a refusal; empty if it gave none
-	Model     string   // model that answered
+	Model     string   // model that answered, as the provider names it
+	Another   bool     // true if that is known to be another model than the one that was asked
 	RequestID string   // id that the provider gave the request
 }
 
@@ -282,6 +283,7 @@ type Error struct {
 	Status     int // HTTP status; zero if there was none
 	Message    string
 	RetryAfter time.Duration // time that the provider wants us to wait; zero if it did not say
+	Garbled    bool          // true if there was an answer, and it cannot be one of a model
 	Err        error
 }
 

@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // A Schema is the form that the answer to a request must have. The text of the reply is
@@ -15,42 +16,60 @@ type Schema struct {
 }
 
 // Enforceable reports whether providers can enforce a schema: every object in it allows
-// no further properties and requires all that it has.
+// no further properties and requires all that it has, nothing in it refers to itself, and
+// it only has keywords that all of them know. A provider refuses a request with another
+// one, such as minimum or pattern.
 func Enforceable(schema json.RawMessage) bool {
 	var root any
 	if json.Unmarshal(schema, &root) != nil {
 		return false
 	}
 	object, ok := root.(map[string]any)
-	return ok && object["type"] == "object" && enforceable(root)
+	return ok && object["type"] == "object" && enforceable(object, false)
 }
 
-// enforceable checks every object of a schema. What is in "properties" are names and not
-// keywords, so it looks at the values of those alone.
-func enforceable(value any) bool {
-	switch v := value.(type) {
-	case []any:
-		return !slices.ContainsFunc(v, func(element any) bool { return !enforceable(element) })
-	case map[string]any:
-		if describesObject(v) && !isClosed(v) {
-			return false
-		}
-		for keyword, inner := range v {
-			if isData(keyword) {
-				continue
-			}
-			if named, ok := inner.(map[string]any); ok && isNamed(keyword) {
-				for _, schema := range named {
-					if !enforceable(schema) {
-						return false
-					}
-				}
-			} else if !enforceable(inner) {
+// enforceable checks a schema and those in it. What is in "properties" are names and not
+// keywords, so it looks at the values of those alone. A shared schema may not refer to
+// another one, so that none refers to itself.
+func enforceable(value any, shared bool) bool {
+	schema, ok := value.(map[string]any)
+	if !ok || describesObject(schema) && !isClosed(schema) {
+		return false
+	}
+	for keyword, inner := range schema {
+		switch {
+		case slices.Contains(plainKeywords, keyword):
+		case keyword == "$ref":
+			if target, _ := inner.(string); shared || !strings.HasPrefix(target, "#/$defs/") && !strings.HasPrefix(target, "#/definitions/") {
 				return false
 			}
+		case !allEnforceable(keyword, inner, shared):
+			return false
 		}
 	}
 	return true
+}
+
+// plainKeywords are the keywords that every provider knows and that have no schema in them.
+var plainKeywords = []string{"$schema", "$id", "$comment", "title", "description", "type", "enum", "const", "required", "additionalProperties"}
+
+// allEnforceable checks the schemas in the value of a keyword. It reports false for a
+// keyword that not every provider knows.
+func allEnforceable(keyword string, value any, shared bool) bool {
+	switch keyword {
+	case "items":
+		return enforceable(value, shared)
+	case "anyOf":
+		list, ok := value.([]any)
+		return ok && !slices.ContainsFunc(list, func(inner any) bool { return !enforceable(inner, shared) })
+	case "properties", "$defs", "definitions":
+		named, ok := value.(map[string]any)
+		for _, inner := range named {
+			ok = ok && enforceable(inner, shared || keyword != "properties")
+		}
+		return ok
+	}
+	return false
 }
 
 func describesObject(schema map[string]any) bool {
@@ -69,14 +88,4 @@ func isClosed(schema map[string]any) bool {
 		}
 	}
 	return schema["additionalProperties"] == false
-}
-
-// isNamed reports whether the members of a keyword's value are schemas with names.
-func isNamed(keyword string) bool {
-	return slices.Contains([]string{"properties", "$defs", "definitions"}, keyword)
-}
-
-// isData reports whether the value of a keyword is no schema.
-func isData(keyword string) bool {
-	return slices.Contains([]string{"enum", "const", "default", "examples", "required"}, keyword)
 }

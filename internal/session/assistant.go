@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -320,8 +321,7 @@ func (d *deltas) on(piece model.Delta) {
 // finishAsking records the outcome of a request. The outcome of a request that was
 // stopped is dropped, but not what it has cost.
 func (s *Session) finishAsking(r *request, reply *model.Reply, from Endpoint, took time.Duration, err error) {
-	s.post(func(tx *txn) error {
-		tx.releaseAfter(r.claim)
+	s.postReleasing(r.claim, func(tx *txn) error {
 		if tx.s.asking.now != r {
 			return tx.recordDropped(from, reply)
 		}
@@ -350,6 +350,7 @@ func (tx *txn) recordAnswer(r *request, reply *model.Reply, from Endpoint, took 
 			return err
 		}
 	}
+	tx.tellAnother(reply, name)
 	anchor := tx.s.calibrate(r, reply.Usage)
 	tx.sendUsage(r, reply.Usage)
 	return tx.record(
@@ -358,9 +359,30 @@ func (tx *txn) recordAnswer(r *request, reply *model.Reply, from Endpoint, took 
 			CacheReadTokens: reply.Usage.CacheRead, CacheWriteTokens: reply.Usage.CacheWrite, CacheWrite1h: reply.Usage.CacheWrite1h,
 			ReasoningTokens: reply.Usage.Reasoning, Duration: took.Milliseconds(),
 			FinishReason: reply.Finish, NumToolCalls: len(reply.Calls), CostUSD: reply.Cost, Anchor: anchor, AgentOf: tx.State.Setup.Config.Agent.Counted(),
+			AnsweredBy: answeredBy(reply, name),
 		},
 		tx.settleAnswer(tx.assistantMessage(r, reply, name), reply, from),
 	)
+}
+
+// answeredBy returns the provider's name of the model that answered; empty if it is the one
+// that was asked.
+func answeredBy(reply *model.Reply, asked string) string {
+	if reply.Model == asked {
+		return ""
+	}
+	return reply.Model
+}
+
+// tellAnother warns people, once for each model, that the provider has let another model
+// answer than the one that was asked.
+func (tx *txn) tellAnother(reply *model.Reply, asked string) {
+	if !reply.Another || tx.s.another == reply.Model || !tx.s.clients.any() {
+		return
+	}
+	tx.s.another = reply.Model
+	tx.send(event.SessionWarningData{WarningType: "model_other", Message: fmt.Sprintf(
+		"The provider has answered with the model %s, although %s was asked. Costs are counted with the price of %s.", reply.Model, asked, asked)})
 }
 
 func (tx *txn) assistantMessage(r *request, reply *model.Reply, name string) event.AssistantMessageData {

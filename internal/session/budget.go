@@ -46,8 +46,11 @@ func (e *overBudget) Is(target error) bool { return target == ErrBudget }
 // budgets are the requests under way of sessions that have limits, and the sessions that wait
 // for the answer to another one's question. It is safe for concurrent use.
 type budgets struct {
-	mu      sync.Mutex
+	admitting sync.Mutex // held while the ledger is read and a claim made: two that fit alone may not fit together
+
+	mu      sync.Mutex // never held while the store is used: every transaction takes it
 	claims  map[*claim]bool
+	ended   int           // number of claims that have ended
 	changed chan struct{} // closed when a claim ends; nil if nobody waits for that
 	held    map[event.SessionID]map[event.SessionID]bool
 }
@@ -110,8 +113,9 @@ func (h *Host) tryAdmit(ctx context.Context, root event.SessionID, to Endpoint, 
 		asked.Next.NanoUSD = turn.NanoUSD(to.Price.Cost(model.Usage{Input: int64(tokens)}))
 	}
 	b := &h.budgets
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.admitting.Lock()
+	defer b.admitting.Unlock()
+	ofSession, ofAll, ended := b.claimed(root) // before the ledger is read: what ends meanwhile is counted twice, and never not at all
 	if err := h.spent(ctx, root, day, limits, &asked); err != nil {
 		return nil, nil, err
 	}
@@ -119,24 +123,52 @@ func (h *Host) tryAdmit(ctx context.Context, root event.SessionID, to Endpoint, 
 		return nil, nil, &overBudget{asked, day, limits.Refused}
 	}
 	with := asked
-	for c := range b.claims {
-		with.Day = with.Day.Plus(c.next)
-		if c.root == root {
-			with.Session = with.Session.Plus(c.next)
-		}
-	}
+	with.Session, with.Day = with.Session.Plus(ofSession), with.Day.Plus(ofAll)
 	if limits.Exceeds(with) != nil { // the requests under way may take less than they could
-		if b.changed == nil {
-			b.changed = make(chan struct{})
-		}
-		return nil, b.changed, nil
+		return nil, b.nextEnd(ended), nil
 	}
-	c := &claim{b, root, asked.Next}
+	return b.claim(root, asked.Next), nil, nil
+}
+
+// claimed returns what the requests under way take at least, those of one session and all, and
+// how many have ended so far.
+func (b *budgets) claimed(root event.SessionID) (session, all turn.Spending, ended int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for c := range b.claims {
+		all = all.Plus(c.next)
+		if c.root == root {
+			session = session.Plus(c.next)
+		}
+	}
+	return session, all, b.ended
+}
+
+// nextEnd returns a channel that is closed as soon as more claims have ended.
+func (b *budgets) nextEnd(ended int) <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended != ended {
+		now := make(chan struct{})
+		close(now)
+		return now
+	}
+	if b.changed == nil {
+		b.changed = make(chan struct{})
+	}
+	return b.changed
+}
+
+// claim makes a claim.
+func (b *budgets) claim(root event.SessionID, next turn.Spending) *claim {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := &claim{b, root, next}
 	if b.claims == nil {
 		b.claims = make(map[*claim]bool)
 	}
 	b.claims[c] = true
-	return c, nil, nil
+	return c
 }
 
 // spent finds out what was spent before a request.
@@ -184,17 +216,28 @@ func (c *claim) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.claims, c)
+	b.ended++
 	if b.changed != nil {
 		close(b.changed)
 		b.changed = nil
 	}
 }
 
-// releaseAfter ends a claim when the transaction is over.
-func (tx *txn) releaseAfter(c *claim) {
-	if c != nil {
-		tx.afterCommit, tx.onFailure = append(tx.afterCommit, c.release), append(tx.onFailure, c.release)
+// postReleasing posts what follows from a request, and ends its claim when that is stored, or
+// when it is known that it never will be.
+func (s *Session) postReleasing(c *claim, f func(*txn) error) {
+	if c == nil {
+		s.post(f)
+		return
 	}
+	s.postIntent(&intent{
+		do: func(tx *txn) error {
+			tx.afterCommit, tx.onFailure = append(tx.afterCommit, c.release), append(tx.onFailure, c.release)
+			return f(tx)
+		},
+		upkeep: true,
+		unread: func(_ *Session, err error) error { c.release(); return err },
+	})
 }
 
 // Admit is for a request that a job makes for a session. The error is ErrBudget if the request

@@ -3,10 +3,14 @@ package session_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"math"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,8 +70,12 @@ type budgetFixture struct {
 }
 
 func withBudget(t *testing.T, m model.Model) *budgetFixture {
+	return withBudgetOn(t, eventlog.NewMemory(), m)
+}
+
+func withBudgetOn(t *testing.T, store eventlog.Store, m model.Model) *budgetFixture {
 	b := &budgetFixture{price: &model.Price{Input: 2, Output: 10}} // $0.003 for a request of the spender
-	b.Fixture = sessiontest.On(t, eventlog.NewMemory(), session.Options{
+	b.Fixture = sessiontest.On(t, store, session.Options{
 		ToolsOf: func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) },
 		Resolve: func(_ context.Context, as provider.Choice) (session.Endpoint, error) {
 			return session.Endpoint{Model: priced{m, b.price}, Name: "m", Price: b.price}, nil
@@ -443,6 +451,139 @@ func TestRequestsAtTheSameTimeDoNotExceedABudgetTogether(t *testing.T) {
 			b.Host.Close()
 		})
 	}
+}
+
+// A billStore stores what a session was billed when it is let to.
+type billStore struct {
+	eventlog.Store
+	slow event.SessionID
+	free chan struct{}
+}
+
+func (s *billStore) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
+	if id == s.slow && slices.ContainsFunc(batch.Events, func(e event.Event) bool { return e.Type == event.AssistantUsage }) {
+		<-s.free
+	}
+	return s.Store.Append(ctx, id, batch)
+}
+
+// What a request has cost counts before it is in the ledger: while it is being stored, neither
+// the next request of its own turn nor one of another session is made.
+func TestABudgetCountsWhatIsBeingStored(t *testing.T) {
+	for name, test := range map[string]struct {
+		first scriptedReply
+		other bool // another session asks meanwhile
+	}{
+		"the next request of the turn": {first: scriptedReply{call: "nothing", usage: math.MaxInt32}},
+		"another session":              {first: scriptedReply{text: "one", usage: math.MaxInt32}, other: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &scriptedModel{lines: []scriptedReply{test.first, {text: "two", usage: 1}}}
+				store := &billStore{Store: eventlog.NewMemory(), slow: "a", free: make(chan struct{})}
+				b := withBudgetOn(t, store, m)
+				b.begin("sample", event.BudgetRules{DayTokens: new(int64(1))}, hello)
+				size := *b.answer("sample", turn.Dismiss).Budget.Raised.DayTokens
+				rules := event.BudgetRules{DayTokens: new(size * 3 / 2)}
+				b.begin("a", rules, hello)
+				asks := event.SessionID("a")
+				if test.other {
+					asks = "b"
+					b.begin(asks, rules, hello)
+				}
+				if n := len(m.asked); n != 1 {
+					t.Errorf("%d requests were made while the cost of the first was being stored", n)
+				}
+				close(store.free)
+				synctest.Wait()
+				if q := b.question(asks); len(m.asked) != 1 || q == nil || *q.Budget.Spent.DayTokens != math.MaxInt32+1 {
+					t.Errorf("%d requests were made, and %+v is asked", len(m.asked), q)
+				}
+				b.Host.Close()
+			})
+		})
+	}
+}
+
+// A countingStore takes long to sum up what was spent.
+type countingStore struct {
+	eventlog.Store
+	slow atomic.Bool
+	free chan struct{}
+}
+
+func (s *countingStore) Costs(ctx context.Context, q eventlog.CostQuery) ([]eventlog.Cost, error) {
+	if s.slow.Load() {
+		<-s.free
+	}
+	return s.Store.Costs(ctx, q)
+}
+
+// Sessions go on while the store sums up what another one may spend.
+func TestABudgetThatIsCountedHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &countingStore{Store: eventlog.NewMemory(), free: make(chan struct{})}
+		m := &scriptedModel{lines: []scriptedReply{{text: "free", usage: 1}, {text: "counted", usage: 1}}}
+		b := withBudgetOn(t, store, m)
+		store.slow.Store(true)
+		b.begin("counted", event.BudgetRules{DayTokens: new(int64(1 << 30))}, hello)
+		b.begin("free", event.BudgetRules{}, hello)
+		if got := b.ending("free"); got != "free" {
+			t.Errorf("the turn without a budget ended with %q", got)
+		}
+		close(store.free)
+		synctest.Wait()
+		if got := b.ending("counted"); got != "counted" {
+			t.Errorf("the turn with a budget ended with %q", got)
+		}
+		b.Host.Close()
+	})
+}
+
+// A brokenStore stores and reads nothing of a session while it is broken.
+type brokenStore struct {
+	eventlog.Store
+	id     event.SessionID
+	broken atomic.Bool
+}
+
+var errBroken = errors.New("the disk is broken")
+
+func (s *brokenStore) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
+	if id == s.id && s.broken.Load() {
+		return eventlog.End{}, errBroken
+	}
+	return s.Store.Append(ctx, id, batch)
+}
+
+func (s *brokenStore) Read(ctx context.Context, id event.SessionID, after event.Seq) iter.Seq2[event.Event, error] {
+	if id == s.id && s.broken.Load() {
+		return func(yield func(event.Event, error) bool) { yield(event.Event{}, errBroken) }
+	}
+	return s.Store.Read(ctx, id, after)
+}
+
+// A request whose session cannot be read any more does not hold the budget of others.
+func TestARequestOfASessionThatCannotBeReadHoldsNoBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &scriptedModel{lines: []scriptedReply{{text: "one", wait: make(chan struct{})}, {text: "two", usage: 1}}}
+		store := &brokenStore{Store: eventlog.NewMemory(), id: "a"}
+		b := withBudgetOn(t, store, m)
+		b.begin("sample", event.BudgetRules{DayTokens: new(int64(1))}, hello)
+		rules := event.BudgetRules{DayTokens: new(*b.answer("sample", turn.Dismiss).Budget.Raised.DayTokens * 3 / 2)}
+		b.begin("a", rules, hello)
+		store.broken.Store(true)
+		if _, err := b.Host.Send(t.Context(), "a", hello); !errors.Is(err, errBroken) {
+			t.Fatalf("a message was stored: %v", err)
+		}
+		synctest.Wait()
+		b.begin("b", rules, hello)
+		if got := b.ending("b"); got != "two" {
+			t.Errorf("the turn of the other session ended with %q", got)
+		}
+		b.Host.Close()
+		store.broken.Store(false)
+	})
 }
 
 // A request that ends without an answer gives its place in the budget back.

@@ -113,10 +113,7 @@ func (s *Session) recordAsked(c *compaction, to Endpoint, reply *model.Reply, in
 	if in != nil {
 		d := answered(c.purpose, to, reply)
 		c.cost.add(d.CostUSD)
-		s.post(func(tx *txn) error {
-			tx.releaseAfter(in)
-			return tx.recordRequests(d)
-		})
+		s.postReleasing(in, func(tx *txn) error { return tx.recordRequests(d) })
 		return
 	}
 	if before := c.asked; len(before) > 0 {

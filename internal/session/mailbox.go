@@ -117,9 +117,12 @@ func (s *Session) enqueue(in *intent) (run func(), ok bool) {
 }
 
 // post carries out an intent of the session itself without waiting for its outcome.
-func (s *Session) post(f func(*txn) error) {
+func (s *Session) post(f func(*txn) error) { s.postIntent(&intent{do: f, upkeep: true}) }
+
+// postIntent is post for an intent of any kind.
+func (s *Session) postIntent(in *intent) {
 	for {
-		if run, ok := s.enqueue(&intent{do: f, upkeep: true}); ok {
+		if run, ok := s.enqueue(in); ok {
 			run()
 			return
 		}

@@ -34,6 +34,9 @@ const (
 	// is also what an engine grants a turn whose patience was over before it started: the
 	// network may come up after the engine, and the clock may be wrong.
 	heldTime = 30 * time.Second
+	// maxGarbled is how many attempts a turn makes before an answer that is none ends the
+	// waiting: it is more likely to be the wrong server than an outage, and may be billed.
+	maxGarbled = 4
 	// maxRoom is how many parked turns ask one endpoint at the same time.
 	maxRoom = 64
 )
@@ -63,7 +66,7 @@ func (tx *txn) nextWait(r *request, failure *model.Error, took time.Duration) (e
 	if before := tx.State.Parked(); before != nil {
 		d.Attempts, left = before.Attempts, before.Left()-r.waited-took
 	}
-	if left <= 0 {
+	if left <= 0 || failure.Garbled && d.Attempts >= maxGarbled {
 		return d, false
 	}
 	wait := jitter(tx.s.host.longestPause(d.Attempts))
@@ -178,7 +181,7 @@ func (tx *txn) giveUpModel(failure *model.Error, patience time.Duration) error {
 	if next, ok := tx.State.NextFallback(); ok && failure.Kind != model.KindOverflow && failure.Kind != model.KindScenario {
 		return tx.recordFallback(next, failure)
 	}
-	if failure.Temporary() && tx.State.Parked() != nil {
+	if failure.Temporary() && !failure.Garbled && tx.State.Parked() != nil {
 		told := *failure
 		told.Message = fmt.Sprintf("%s. The turn has waited %s for it (model.patience); send a message to try again.", strings.TrimSuffix(failure.Message, "."), patience)
 		failure = &told

@@ -132,6 +132,57 @@ func TestPatienceEnds(t *testing.T) {
 	})
 }
 
+// An answer that no model can have given is more likely to come from the wrong server than
+// from one that will be right in an hour.
+func TestAnAnswerThatIsNoneIsNotWaitedOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		garbled := model.Error{Kind: model.KindStream, Message: "the reply was not understood", Garbled: true}
+		m := &outageModel{back: time.Now().Add(24 * time.Hour), err: garbled}
+		f, start := withOutage(t, event.OutageRules{}, map[string]model.Model{"first": m})
+		start("a")
+		time.Sleep(10 * time.Minute)
+		events := f.Verify("a")
+		failed, err := event.As[event.SessionErrorData](events[len(events)-2])
+		if n := m.requests(); err != nil || n != 5 || failed.Message != garbled.Message {
+			t.Errorf("%d requests were made, and the turn ended with %+v, %v", n, failed, err)
+		}
+		f.Host.Close()
+	})
+}
+
+// A substitute is a model for which another one answers.
+type substitute struct{}
+
+func (substitute) Ask(context.Context, *model.Request, func(model.Delta)) (*model.Reply, error) {
+	return &model.Reply{Text: "ok", Model: "cheaper", Another: true}, nil
+}
+
+func TestPeopleAreToldOnceThatAnotherModelAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, start := withOutage(t, event.OutageRules{}, map[string]model.Model{"first": substitute{}})
+		start("a")
+		synctest.Wait()
+		v := f.Resume("a", session.Resume{}, &session.Client{})
+		for range 2 {
+			f.Send("a", event.InputAcceptedData{Prompt: "again"})
+			synctest.Wait()
+		}
+		warned := 0
+		for _, e := range v.Events() {
+			if d, err := event.As[event.SessionWarningData](e); e.Type == event.SessionWarning && err == nil && strings.Contains(d.Message, "answered with the model cheaper, although first was asked") {
+				warned++
+			}
+			if d, err := event.As[event.AssistantUsageData](e); e.Type == event.AssistantUsage && (err != nil || d.Model != "first" || d.AnsweredBy != "cheaper") {
+				t.Errorf("the answer is recorded as %s", e.Bytes)
+			}
+		}
+		if warned != 1 {
+			t.Errorf("people were warned %d times", warned)
+		}
+		f.Host.Close()
+	})
+}
+
 func TestRetryAfterIsHonouredHoweverLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limited := model.Error{Kind: model.KindRateLimit, Status: 429, Message: "too many", RetryAfter: 3 * time.Hour}

@@ -37,6 +37,7 @@ type Session struct {
 	gauge    gauge
 	told     atomic.Int64 // window that the provider told when the model was last asked; zero if it was not yet
 	busy     bool         // true while something is under way; see isBusy
+	another  string       // model that has answered instead of the one that was asked, as people were told
 	held     bool         // true while another session is asked whether this one goes on; see budgets
 
 	// These are what the session does beside its own goroutine: see activities.

@@ -1,8 +1,10 @@
 // Package catalog contains what well-known models can do and what they cost.
 //
 // It provides defaults only: unknown models get cautious values, and the configuration
-// of a model overrides them. The catalog has a price only for models whose price is a
-// single number. If the price depends on the length of a request, none is shown.
+// of a model overrides them. Prices are those of the vendors' own pages on the day Checked,
+// for requests that are neither batched nor sped up. A price that depends on the time of
+// day, or that a vendor asks for until a date, is not in the catalog: it would be wrong
+// without anybody noticing.
 package catalog
 
 import (
@@ -10,6 +12,20 @@ import (
 
 	"github.com/abide-run/abide/internal/model"
 )
+
+// Checked is the day on which the catalog was compared with the pages.
+const Checked = "2026-11-18"
+
+// Pages are the documentation that the catalog follows.
+var Pages = []string{
+	"https://platform.claude.com/docs/en/about-claude/pricing",
+	"https://platform.claude.com/docs/en/about-claude/models/overview",
+	"https://developers.openai.com/api/docs/pricing",
+	"https://developers.openai.com/api/docs/models",
+	"https://developers.openai.com/api/docs/guides/prompt-caching",
+	"https://ai.google.dev/gemini-api/docs/models",
+	"https://api-docs.deepseek.com/quick_start/pricing",
+}
 
 // Unknown is the capabilities of a model that the catalog does not contain.
 var Unknown = model.Capabilities{Window: 128_000, MaxOutput: 16_384}
@@ -43,6 +59,20 @@ func Of(req *model.Request) model.Capabilities {
 	return can
 }
 
+// Another reports whether a model that answered is certainly not the one that was asked: that
+// one is in the catalog, and no version of it has the other's name. Names that a provider or
+// its customer has chosen, such as those of deployments, say nothing.
+func Another(asked, answered string) bool {
+	if answered == asked || answered == "" {
+		return false
+	}
+	if _, known := Lookup(asked); !known {
+		return false
+	}
+	a, b := strings.TrimSuffix(normalize(asked), "-latest"), strings.TrimSuffix(normalize(answered), "-latest")
+	return !strings.HasPrefix(b, a) && !strings.HasPrefix(a, b)
+}
+
 // normalize removes the prefixes that gateways add to a name, and writes versions with
 // hyphens.
 func normalize(name string) string {
@@ -70,13 +100,21 @@ func costs(input, output, cacheRead, cacheWrite float64) *model.Price {
 	return &model.Price{Input: input, Output: output, CacheRead: cacheRead, CacheWrite: cacheWrite}
 }
 
+// longer returns a price that is higher for requests of more than 272,000 tokens, as all
+// large models of OpenAI since GPT-5.4 have: twice that of input and of the cache, and half
+// as much again for output.
+func longer(p *model.Price) *model.Price {
+	p.LongFrom = 272 * k
+	p.Long = costs(2*p.Input, 1.5*p.Output, 2*p.CacheRead, 2*p.CacheWrite)
+	return p
+}
+
 // claude returns a family of Anthropic. All of its models can see images.
 func claude(prefix string, window, output int, reasons bool, t model.Thinking, p *model.Price) family {
 	return family{prefix, model.Capabilities{Window: window, MaxOutput: output, Vision: true, Reasoning: reasons, Thinking: t, Price: p}}
 }
 
-// gpt returns a family of OpenAI whose models can see images. Cache writes cost nothing
-// extra.
+// gpt returns a family of OpenAI whose models can see images.
 func gpt(prefix string, window, output int, reasons bool, p *model.Price) family {
 	return family{prefix, model.Capabilities{Window: window, MaxOutput: output, Vision: true, Reasoning: reasons, Thinking: model.ThinkByEffort, Price: p}}
 }
@@ -104,14 +142,16 @@ var families = []family{
 	claude("claude-opus-4-7", million, 128*k, true, model.ThinkByEffort, costs(5, 25, 0.50, 6.25)),
 	claude("claude-opus-4-8", million, 128*k, true, model.ThinkByEffort, costs(5, 25, 0.50, 6.25)),
 	claude("claude-haiku-4-5", 200*k, 64*k, true, model.ThinkByBudget, costs(1, 5, 0.10, 1.25)),
-	claude("claude-sonnet-5", million, 128*k, true, model.ThinkByEffort, nil),
-	claude("claude-haiku-5-5", million, 128*k, true, model.ThinkByEffort, nil),
+	claude("claude-sonnet-5", million, 128*k, true, model.ThinkByEffort, costs(2, 10, 0.20, 2.50)),
+	claude("claude-sonnet-5-5", million, 128*k, true, model.ThinkByEffort, costs(2, 10, 0.10, 2.50)),
+	claude("claude-haiku-5-5", million, 128*k, true, model.ThinkByEffort,
+		&model.Price{Input: 0.10, Output: 0.50, CacheRead: 0.01, CacheWrite: 0.125, LongFrom: 100 * k, Long: costs(0.50, 2.50, 0.05, 0.625)}),
 	claude("claude-opus-5", million, 128*k, true, model.ThinkByEffort, costs(5, 25, 0.50, 6.25)),
 	claude("claude-opus-5-5", million, 128*k, true, model.ThinkAlways, costs(4, 20, 0.20, 5)),
 	claude("claude-fable-5", million, 128*k, true, model.ThinkAlways, costs(10, 50, 1, 12.50)),
-	claude("claude-fable-5-1", million, 128*k, true, model.ThinkAlways, nil),
+	claude("claude-fable-5-1", million, 128*k, true, model.ThinkAlways, costs(10, 50, 0.25, 12.50)),
 	claude("claude-mythos-5", million, 128*k, true, model.ThinkAlways, costs(10, 50, 1, 12.50)),
-	claude("claude-mythos-5-1", million, 128*k, true, model.ThinkAlways, nil),
+	claude("claude-mythos-5-1", million, 128*k, true, model.ThinkAlways, costs(10, 50, 0.25, 12.50)),
 
 	{"gpt-3-5", model.Capabilities{Window: 16_385, MaxOutput: 4096}},
 	{"gpt-4", model.Capabilities{Window: 8192, MaxOutput: 4096}},
@@ -139,12 +179,23 @@ var families = []family{
 	gpt("gpt-5-2-pro", 400*k, 128*k, true, nil),
 	gpt("gpt-5-2-chat", 128*k, 16_384, true, costs(1.75, 14, 0.175, 1.75)),
 	gpt("gpt-5-3", 400*k, 128*k, true, nil),
-	gpt("gpt-5-4", 1_050*k, 128*k, true, nil),
-	gpt("gpt-5-4-mini", 400*k, 128*k, true, nil),
-	gpt("gpt-5-4-nano", 400*k, 128*k, true, nil),
-	gpt("gpt-5-5", 1_050*k, 128*k, true, nil),
-	gpt("gpt-5-6", 1_050*k, 128*k, true, nil),
-	gpt("gpt-6", 400*k, 128*k, true, nil),
+	gpt("gpt-5-4", 1_050*k, 128*k, true, longer(costs(2.50, 15, 0.25, 2.50))),
+	gpt("gpt-5-4-mini", 400*k, 128*k, true, costs(0.75, 4.50, 0.075, 0.75)),
+	gpt("gpt-5-4-nano", 400*k, 128*k, true, costs(0.20, 1.25, 0.02, 0.20)),
+	gpt("gpt-5-4-pro", 1_050*k, 128*k, true, nil),
+	gpt("gpt-5-5", 1_050*k, 128*k, true, longer(costs(5, 30, 0.50, 5))),
+	gpt("gpt-5-5-pro", 1_050*k, 128*k, true, nil),
+	// Writing to the cache costs a quarter more than input from GPT-5.6 on, and nothing
+	// extra before.
+	gpt("gpt-5-6", 1_050*k, 128*k, true, nil), // Sol: the present price is one for a time
+	gpt("gpt-5-6-terra", 1_050*k, 128*k, true, longer(costs(2, 12, 0.20, 2.50))),
+	gpt("gpt-5-6-luna", 1_050*k, 128*k, true, longer(costs(0.20, 1.20, 0.02, 0.25))),
+	gpt("gpt-6", 1_050*k, 128*k, true, nil),
+	gpt("gpt-6-astra", 1_050*k, 128*k, true, longer(costs(10, 50, 1, 12.50))),
+	gpt("gpt-6-sol", 1_050*k, 128*k, true, longer(costs(2, 10, 0.20, 2.50))),
+	gpt("gpt-6-luna", 1_050*k, 128*k, true, longer(costs(0.10, 0.50, 0.01, 0.125))),
+	gpt("gpt-6-1-sol", 1_050*k, 128*k, true, longer(costs(2, 10, 0.10, 2.50))),
+	gpt("gpt-6-1-terra", 1_050*k, 128*k, true, longer(costs(1, 5, 0.05, 1.25))),
 	gpt("gpt", 128*k, 16_384, true, nil),
 
 	{"gemini", model.Capabilities{Window: 1_048_576, MaxOutput: 8192, Vision: true}},
@@ -152,6 +203,8 @@ var families = []family{
 	{"gemini-3", model.Capabilities{Window: 1_048_576, MaxOutput: 65_536, Vision: true, Reasoning: true}},
 	{"gpt-oss", model.Capabilities{Window: 131_072, MaxOutput: 32_768, Reasoning: true}},
 	{"deepseek", model.Capabilities{Window: 128 * k, MaxOutput: 8192}},
+	{"deepseek-flash", model.Capabilities{Window: million, MaxOutput: 384 * k, Vision: true, Reasoning: true}},
+	{"deepseek-v4", model.Capabilities{Window: million, MaxOutput: 384 * k, Reasoning: true}},
 	{"kimi-k2", model.Capabilities{Window: 256 * k, MaxOutput: 32_768}},
 	{"glm-4-6", model.Capabilities{Window: 200 * k, MaxOutput: 64 * k, Reasoning: true}},
 }

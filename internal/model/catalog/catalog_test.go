@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/catalog"
@@ -31,7 +32,12 @@ func TestTheLongestNameThatFitsDecides(t *testing.T) {
 		"gpt-4.1-nano":                                {1_047_576, 32_768, false, model.ThinkByEffort, 0.10},
 		"gpt-5-2025-08-07":                            {400_000, 128_000, true, model.ThinkByEffort, 1.25},
 		"openai/gpt-5.2-codex":                        {400_000, 128_000, true, model.ThinkByEffort, 1.75},
-		"gpt-5.4":                                     {1_050_000, 128_000, true, model.ThinkByEffort, 0},
+		"gpt-5.4":                                     {1_050_000, 128_000, true, model.ThinkByEffort, 2.50},
+		"gpt-5.6-sol":                                 {1_050_000, 128_000, true, model.ThinkByEffort, 0},
+		"gpt-6.1-sol-2026-09-29":                      {1_050_000, 128_000, true, model.ThinkByEffort, 2},
+		"gpt-6.2":                                     {1_050_000, 128_000, true, model.ThinkByEffort, 0},
+		"claude-sonnet-5-5":                           {1_000_000, 128_000, true, model.ThinkByEffort, 2},
+		"deepseek-flash":                              {1_000_000, 384_000, true, 0, 0},
 		"gpt-5-chat-latest":                           {128_000, 16_384, false, model.ThinkByEffort, 1.25},
 		"o3":                                          {200_000, 100_000, true, model.ThinkByEffort, 2},
 		"gpt-oss:20b":                                 {131_072, 32_768, true, 0, 0},
@@ -67,6 +73,52 @@ func TestACostIsTheSumOfItsParts(t *testing.T) {
 	usage := model.Usage{Input: 1_000_000, Output: 100_000, CacheRead: 2_000_000, CacheWrite: 400_000, Reasoning: 50_000}
 	if got, want := c.Price.Cost(usage), 5+2.5+1+2.5; math.Abs(got-want) > 1e-9 {
 		t.Errorf("the cost is %v, want %v: reasoning is output and not paid twice", got, want)
+	}
+}
+
+func TestAnotherModelIsOneThatIsCertainlyNotTheOneAsked(t *testing.T) {
+	for _, test := range []struct {
+		asked, answered string
+		want            bool
+	}{
+		{"gpt-5", "gpt-5-2025-08-07", false},
+		{"gpt-5-chat-latest", "gpt-5-chat-2025-08-07", false},
+		{"anthropic/claude-sonnet-4.5", "claude-sonnet-4-5-20250929", false},
+		{"claude-opus-4-5-20251101", "claude-opus-4-5", false},
+		{"models/gemini-2.5-pro", "gemini-2.5-pro", false},
+		{"gpt-5", "gpt-4o-mini", true},
+		{"claude-sonnet-4-5", "claude-haiku-4-5", true},
+		{"gpt-4o", "llama3.1:8b", true},
+		{"gpt-4o", "", false},
+		{"my-deployment", "gpt-5", false},
+		{"qwen3:8b", "/models/qwen.gguf", false},
+	} {
+		if got := catalog.Another(test.asked, test.answered); got != test.want {
+			t.Errorf("%s answered by %s: %v", test.asked, test.answered, got)
+		}
+	}
+}
+
+func TestALongRequestCostsMore(t *testing.T) {
+	c, _ := catalog.Lookup("gpt-6.1-sol")
+	for _, test := range []struct {
+		usage model.Usage
+		want  float64
+	}{
+		{model.Usage{Input: 272_000, Output: 100_000}, 0.544 + 1},
+		{model.Usage{Input: 272_001, Output: 100_000}, 1.088004 + 1.5},
+		{model.Usage{Input: 100_000, CacheRead: 100_000, CacheWrite: 72_000}, 0.2 + 0.01 + 0.18},
+		{model.Usage{Input: 100_000, CacheRead: 100_000, CacheWrite: 80_000}, 0.4 + 0.02 + 0.4},
+	} {
+		if got := c.Price.Cost(test.usage); math.Abs(got-test.want) > 1e-9 {
+			t.Errorf("%+v costs %v, want %v", test.usage, got, test.want)
+		}
+	}
+}
+
+func TestTheCatalogSaysFromWhenItIs(t *testing.T) {
+	if _, err := time.Parse(time.DateOnly, catalog.Checked); err != nil || len(catalog.Pages) == 0 {
+		t.Errorf("the catalog is of %q, and follows %d pages", catalog.Checked, len(catalog.Pages))
 	}
 }
 

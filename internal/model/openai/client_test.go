@@ -114,6 +114,19 @@ func streamOf(deltas ...string) string {
 	return s.String() + `data: {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}` + "\n\ndata: [DONE]\n\n"
 }
 
+// The words are those of OpenAI for its models since GPT-5.4.
+func TestAModelThatCallsToolsOnAnotherAPISaysWhich(t *testing.T) {
+	said := "Function tools with reasoning_effort are not supported for gpt-6-sol in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'."
+	_, c := subject.Client(t, nil, remotetest.Always(remotetest.Status(400, said)), remote.Config{})
+	_, err := c.Ask(t.Context(), remotetest.Hello, nil)
+	e := remotetest.WantError(t, err, model.KindRequest)
+	for _, says := range []string{"cannot call tools", `scheme = "responses"`, `wireApi "responses"`} {
+		if !strings.Contains(e.Message, says) {
+			t.Errorf("%q does not say %s", e.Message, says)
+		}
+	}
+}
+
 func TestCallsArePutTogether(t *testing.T) {
 	call := func(id, name, arguments string) model.Call {
 		return model.Call{ID: id, Name: name, Arguments: json.RawMessage(arguments)}

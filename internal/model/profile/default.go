@@ -28,8 +28,9 @@ var (
 		prefer(`^claude-haiku-\d+(-\d{1,2})?(-\d{8})?$`, "it is the newest Haiku, and there is no larger model"),
 	}
 	ofOpenAI = []preference{
+		prefer(`^gpt-\d+(\.\d+)?-sol$`, "it is the newest Sol, which reasons and calls tools at a middle price"),
 		prefer(`^gpt-\d+(\.\d+)?$`, "it is the newest general model of OpenAI, which reasons and calls tools"),
-		prefer(`^gpt-\d+(\.\d+)?-mini$`, "it is the newest small model of OpenAI, and there is no larger one"),
+		prefer(`^gpt-\d+(\.\d+)?-(mini|terra|luna)$`, "it is the newest small model of OpenAI, and there is no larger one"),
 		prefer(`^gpt-\d+o$`, "it is the newest general model of OpenAI that is listed"),
 	}
 	ofGemini = []preference{
@@ -38,6 +39,7 @@ var (
 		prefer(`^(models/)?gemini-\d+(\.\d+)?-pro(-preview)?$`, "it is the newest Pro, and there is no Flash"),
 	}
 	ofDeepSeek = []preference{
+		prefer(`^deepseek-flash$`, "it is the general model of DeepSeek, which calls tools"),
 		prefer(`^deepseek-chat$`, "it is the general model of DeepSeek, which calls tools"),
 		prefer(`^deepseek-v\d+(\.\d+)?(-(chat|pro|flash))?$`, "it is the newest general model of DeepSeek"),
 	}
@@ -48,6 +50,7 @@ var (
 	}
 	ofOpenRouter = []preference{
 		prefer(`^anthropic/claude-sonnet-\d+(\.\d+)?$`, "it is the newest Sonnet, which calls tools well at a middle price"),
+		prefer(`^openai/gpt-\d+(\.\d+)?-sol$`, "it is the newest Sol, which reasons and calls tools at a middle price"),
 		prefer(`^openai/gpt-\d+(\.\d+)?$`, "it is the newest general model of OpenAI, which reasons and calls tools"),
 		prefer(`^google/gemini-\d+(\.\d+)?-(pro|flash)(-preview)?$`, "it is the newest Gemini, which calls tools"),
 	}

@@ -11,12 +11,14 @@ func TestTheDefaultModelIsAChoiceWithAReason(t *testing.T) {
 		want, why      string
 	}{
 		{"openai", "text-embedding-3-small gpt-4o-audio-preview gpt-4o gpt-5-mini gpt-5 gpt-5.2 gpt-5.10 gpt-5.2-2025-12-11 gpt-5.2-codex whisper-1", "gpt-5.10", "newest general model of OpenAI"},
+		{"openai", "gpt-5.5 gpt-5.6 gpt-5.6-sol gpt-6-astra gpt-6-sol gpt-6-luna gpt-6.1-sol gpt-6.1-terra gpt-6.1-sol-2026-09-29", "gpt-6.1-sol", "newest Sol"},
 		{"openai", "gpt-5-mini gpt-4.1-mini", "gpt-5-mini", "no larger one"},
 		{"anthropic", "claude-haiku-4-5-20251001 claude-opus-4-6 claude-sonnet-4-5-20250929 claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929", "newest Sonnet"},
 		{"anthropic", "claude-sonnet-5 claude-sonnet-4-6 claude-sonnet-5-20260801", "claude-sonnet-5", "newest Sonnet"},
 		{"anthropic", "claude-haiku-4-5 claude-opus-4-6", "claude-opus-4-6", "newest Opus"},
 		{"gemini", "models/gemini-embedding-001 models/gemini-2.5-pro models/gemini-2.5-flash models/gemini-2.0-flash models/gemini-2.5-flash-lite models/gemini-2.5-flash-image", "models/gemini-2.5-flash", "every key"},
 		{"deepseek", "deepseek-reasoner deepseek-chat", "deepseek-chat", "calls tools"},
+		{"deepseek", "deepseek-v4-pro deepseek-flash", "deepseek-flash", "calls tools"},
 		{"mistral", "codestral-latest mistral-small-latest mistral-large-latest mistral-large-2411 mistral-embed", "mistral-large-latest", "largest"},
 		{"openrouter", "openrouter/auto openai/gpt-5.2 anthropic/claude-sonnet-4.5 anthropic/claude-sonnet-4.6 anthropic/claude-opus-4.6", "anthropic/claude-sonnet-4.6", "newest Sonnet"},
 		{"ollama", "nomic-embed-text:latest llama3.2:3b qwen3:8b qwen3-coder:30b", "qwen3-coder:30b", "coding"},

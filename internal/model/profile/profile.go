@@ -17,6 +17,9 @@ type Profile struct {
 	Name  string
 	Pages []string // public documentation that the row follows
 	Hosts []string // hosts of its endpoints; ".x" stands for all hosts below x, ":n" for every host with that port
+	// API is the wireApi that its models need to call tools, if the configuration names
+	// none; empty if that is the usual one.
+	API string
 
 	// Limit is the member of a Chat Completions request that limits the reply.
 	// ReasonerLimit is that of models that reason, if it is another.
@@ -138,8 +141,9 @@ var Other = &Profile{Name: "other", Limit: "max_completion_tokens", SystemRole: 
 // table is all profiles that have a name. The pages of each row say what is in it.
 var table = []*Profile{
 	{
-		Name: "openai", Hosts: []string{"api.openai.com"},
-		Pages: []string{"https://platform.openai.com/docs/api-reference/chat/create", "https://platform.openai.com/docs/guides/prompt-caching", "https://developers.openai.com/api/docs/guides/file-inputs"},
+		Name: "openai", Hosts: []string{"api.openai.com"}, API: "responses",
+		Pages: []string{"https://developers.openai.com/api/docs/api-reference/chat/create", "https://developers.openai.com/api/docs/guides/latest-model", "https://developers.openai.com/api/docs/guides/prompt-caching",
+			"https://developers.openai.com/api/docs/guides/file-inputs", "https://developers.openai.com/api/docs/guides/structured-outputs"},
 		Limit: "max_completion_tokens", SystemRole: "system", ResultThenUser: true, IDs: ShortID, Cache: CacheKey, Echo: EchoNone,
 		ChatDocuments: DocumentFile, Windows: WindowsUntold,
 	},

@@ -255,10 +255,12 @@ func ReadStream(r io.Reader, d Decoder) error {
 func readStream(body *watched, d Decoder) error {
 	events := newEvents(body)
 	defer events.release()
+	body.event = time.Now()
 	for reached := Going; ; {
 		data, err := events.next()
 		progress := Going
 		if err == nil {
+			body.event = time.Now()
 			progress, err = d.Event(data)
 		}
 		reached = max(reached, progress)
@@ -278,23 +280,35 @@ func readStream(body *watched, d Decoder) error {
 	}
 }
 
-// watched is the body of a reply. It resets the idle timer whenever data arrives.
+// watched is the body of a reply. It resets the idle timer whenever data arrives, unless the
+// provider has sent nothing but signs of life for too long.
 type watched struct {
 	r     io.Reader
 	idle  *time.Timer
 	limit time.Duration
-	read  int64 // number of bytes so far
+	read  int64     // number of bytes so far
+	event time.Time // time of the last event of a stream; zero before the first
 }
 
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
-	if n > 0 {
+	if n > 0 && w.isAlive() {
 		w.idle.Reset(w.limit)
 	}
 	if w.read += int64(n); w.read > streamLimit {
 		return n, errEndless
 	}
 	return n, err
+}
+
+// maxSilences is how many times as long as a silence signs of life are enough. A model that is
+// waited for in a queue, or thinks, may take long.
+const maxSilences = 12
+
+// isAlive reports whether the last event is not too long ago. The data of a reply that is not
+// streamed are its signs of life.
+func (w *watched) isAlive() bool {
+	return w.event.IsZero() || time.Since(w.event) < maxSilences*w.limit
 }
 
 // shortenIdle shortens the time without data that is allowed from now on.

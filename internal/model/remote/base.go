@@ -15,7 +15,7 @@ func (c *Client) baseAdvice() string { return baseAdvice(c.Config, c.wire) }
 
 func baseAdvice(c Config, w Wire) string {
 	what := "the base URL is "
-	if w.BaseEnv != "" && os.Getenv(w.BaseEnv) == c.BaseURL {
+	if w.BaseEnv != "" && strings.TrimSpace(os.Getenv(w.BaseEnv)) == c.BaseURL {
 		what = w.BaseEnv + " is "
 	}
 	right := w.BaseURL
@@ -36,7 +36,7 @@ func (c *Client) unusable() *model.Error {
 // vendor's variable if its base URL is the vendor's, or comes from the environment as well.
 func keyAdvice(c Config, w Wire) string {
 	fromEnv := w.KeyEnv != "" && c.Azure == nil && os.Getenv(w.KeyEnv) == c.APIKey && c.BearerToken == ""
-	if fromEnv && (c.APIKey != "" || c.BaseURL == w.BaseURL || os.Getenv(w.BaseEnv) == c.BaseURL) {
+	if fromEnv && (c.APIKey != "" || c.BaseURL == w.BaseURL || strings.TrimSpace(os.Getenv(w.BaseEnv)) == c.BaseURL) {
 		return "in " + w.KeyEnv
 	}
 	return "in the provider's settings (api_key_env or api_key_command in the configuration)"

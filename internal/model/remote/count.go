@@ -5,19 +5,18 @@ import (
 	"strconv"
 )
 
-// A Tokens is a number of tokens in a usage. Anything that is no number is zero, so that
-// a wrong count does not lose the reply.
+// A Tokens is a number of tokens in a usage. Anything that is no number is zero, and so is
+// one that no request can have, so that a wrong count loses neither the reply nor the sums.
 type Tokens int64
 
-// mostTokens is more than any provider counts. Sums of it still fit.
-const mostTokens = 1 << 50
+// mostTokens is more than any provider counts.
+const mostTokens = 1 << 40
 
 // UnmarshalJSON decodes a number, which may have a fraction.
 func (n *Tokens) UnmarshalJSON(b []byte) error {
 	f, err := strconv.ParseFloat(string(b), 64)
-	if err != nil && !math.IsInf(f, 0) {
-		f = 0
+	if *n = 0; err == nil && math.Abs(f) <= mostTokens {
+		*n = Tokens(f)
 	}
-	*n = Tokens(min(max(f, -mostTokens), mostTokens))
 	return nil
 }

@@ -86,14 +86,14 @@ func (a *attempt) broken(err error) *model.Error {
 	case errors.Is(err, errPage):
 		return &model.Error{Kind: model.KindNotFound, Message: fmt.Sprintf("%s answered with a web page instead of the %s API; check the base URL: %s", host, a.client.wire.Name, a.client.baseAdvice())}
 	case errors.As(err, &bad):
-		return &model.Error{Kind: model.KindStream, Message: fmt.Sprintf("the reply of %s was not understood: %s; try again, or check that the base URL is that of a %s API",
+		return &model.Error{Kind: model.KindStream, Garbled: true, Message: fmt.Sprintf("the reply of %s was not understood: %s; try again, or check that the base URL is that of a %s API",
 			host, a.quote(string(bad)), a.client.wire.Name)}
 	case errors.As(err, &said):
 		return a.streamFailure(said)
 	case errors.Is(err, errEndless):
-		return &model.Error{Kind: model.KindStream, Err: err, Message: fmt.Sprintf("the reply of %s was given up because it did not end within 128 MiB; try again, or use another model", host)}
+		return &model.Error{Kind: model.KindStream, Err: err, Garbled: true, Message: fmt.Sprintf("the reply of %s was given up because it did not end within 128 MiB; try again, or use another model", host)}
 	case errors.Is(err, errLineTooLong):
-		return &model.Error{Kind: model.KindStream, Err: err, Message: fmt.Sprintf("the reply of %s was given up because a line of it is longer than 32 MiB; try again, or use another model", host)}
+		return &model.Error{Kind: model.KindStream, Err: err, Garbled: true, Message: fmt.Sprintf("the reply of %s was given up because a line of it is longer than 32 MiB; try again, or use another model", host)}
 	}
 	return &model.Error{Kind: model.KindStream, Err: err, Message: fmt.Sprintf("the reply of %s broke off (%s); try again", host, reason(err))}
 }
@@ -113,7 +113,10 @@ func (a *attempt) explainUnreachable(err error) string {
 func unreachable(err error, advice string) string {
 	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError
+	var plain tls.RecordHeaderError
 	switch {
+	case errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch):
+		return "it does not speak TLS; check the base URL, which begins with http:// for such a server: " + advice
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return fmt.Sprintf("there is no host %q; check the network and the base URL: %s", dns.Name, advice)
 	case errors.As(err, &dns):
@@ -125,7 +128,7 @@ func unreachable(err error, advice string) string {
 	case errors.As(err, &certificate):
 		return fmt.Sprintf("its certificate is not trusted (%s); check the clock, or add its authority with SSL_CERT_FILE", oneLine(certificate.Err.Error()))
 	}
-	return fmt.Sprintf("%s; check the network and the base URL", oneLine(err.Error()))
+	return fmt.Sprintf("%s; check the network and the base URL: %s", oneLine(err.Error()), advice)
 }
 
 // reason returns the reason for which a reply ended early.
@@ -176,6 +179,8 @@ func (a *attempt) statusError(status int, f *Failure) *model.Error {
 		return fail(model.KindOverflow, "the conversation does not fit into the window of model %q at %s (%s); compact it or choose a model with a larger window", name, host, said)
 	case f.rejectsReasoning() && !a.req.Forget:
 		return fail(model.KindReasoning, "%s no longer accepts the reasoning that it gave earlier (%s); ask again without it", host, said)
+	case f.wantsResponses():
+		return fail(model.KindRequest, "model %q at %s cannot call tools on the %s API (%s); use the Responses API: scheme = \"responses\" in the configuration of the provider, or wireApi \"responses\" of a client", name, host, a.client.wire.Name, said)
 	case f.noQuota(), status == http.StatusPaymentRequired:
 		return fail(model.KindAuth, "there is no quota left at %s (%s); check plan and billing of this key", host, said)
 	case status == http.StatusUnauthorized && a.token == "":

@@ -1,12 +1,15 @@
 package remote
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A Failure is an error as a provider reports it. Most providers send an object, some
@@ -88,6 +91,11 @@ func (f *Failure) rejectsReasoning() bool {
 		"of type 'reasoning'", "item with id 'rs_", "thought signature", "thought_signature", "extra_content", "reasoning_details")
 }
 
+// wantsResponses reports whether the model calls tools only on the Responses API.
+func (f *Failure) wantsResponses() bool {
+	return f.says("function tools with reasoning_effort are not supported", "only supported in v1/responses", "use /v1/responses")
+}
+
 func (f *Failure) says(any ...string) bool {
 	said := strings.ToLower(f.Message)
 	return slices.ContainsFunc(any, func(words string) bool { return strings.Contains(said, words) })
@@ -97,10 +105,21 @@ func (f *Failure) says(any ...string) bool {
 func readFailure(body io.Reader) *Failure {
 	data, _ := io.ReadAll(io.LimitReader(body, 64<<10))
 	f := parseFailure(data)
-	if f.Message == "" && !strings.HasPrefix(strings.TrimSpace(string(data)), "<") { // an HTML page does not help
+	if f.Message == "" && isText(data) && !strings.HasPrefix(strings.TrimSpace(string(data)), "<") { // an HTML page does not help
 		f.Message = string(data)
 	}
 	return f
+}
+
+// isText reports whether data begins like a text. Compressed data, for example, does not.
+func isText(data []byte) bool {
+	start := data[:min(len(data), 512)]
+	for range utf8.UTFMax - 1 { // the last character may be cut
+		if len(start) > 0 && !utf8.Valid(start) {
+			start = start[:len(start)-1]
+		}
+	}
+	return utf8.Valid(start) && !bytes.ContainsFunc(start, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) })
 }
 
 func parseFailure(data []byte) *Failure {

@@ -81,6 +81,7 @@ func Run(t *testing.T, s Subject) {
 		{"GivingUpReturnsTheCallersReason", testGivingUp},
 		{"SilenceEndsTheRequest", testSilence},
 		{"ASlowReplyIsNoSilence", testSlow},
+		{"SignsOfLifeAreNoAnswer", testSignsOfLife},
 		{"TheWholeRequestCanBeLimited", testTimeout},
 		{"AFinishedReplyDoesNotWaitForTheProvider", testLastWords},
 		{"GivingUpOnAFinishedReplyStillReturnsIt", testGivingUpLate},

@@ -86,6 +86,17 @@ func testWrongBase(t *testing.T, s Subject) {
 			}
 		})
 	}
+	t.Run("https for http", func(t *testing.T) {
+		server, _ := s.Client(t, nil, Options{}, remote.Config{})
+		base := strings.Replace(server.URL, "http://", "https://", 1)
+		_, err := s.New(remote.Config{BaseURL: base}).Ask(t.Context(), Hello, nil)
+		e := WantError(t, err, model.KindNetwork)
+		for _, says := range []string{"does not speak TLS", "begins with http://", base} {
+			if !strings.Contains(e.Message, says) {
+				t.Errorf("%q is not in %s", says, e.Message)
+			}
+		}
+	})
 	t.Run("no URL", func(t *testing.T) {
 		_, err := s.New(remote.Config{BaseURL: "localhost:8000/v1?key=hidden"}).Ask(t.Context(), Hello, nil)
 		if e := WantError(t, err, model.KindNotFound); !strings.Contains(e.Message, "localhost:8000/v1") || strings.Contains(e.Message, "hidden") {

@@ -119,6 +119,29 @@ func testSlow(t *testing.T, s Subject) {
 	})
 }
 
+// testSignsOfLife checks that comments in a stream are enough for a while, and not for ever.
+func testSignsOfLife(t *testing.T, s Subject) {
+	alive := func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for r.Context().Err() == nil {
+			_, _ = w.Write([]byte(": waiting\n\n"))
+			w.(http.Flusher).Flush()
+			select {
+			case <-time.After(30 * time.Second): // the clock is that of the bubble
+			case <-r.Context().Done():
+			}
+		}
+	}
+	s.inBubble(t, nil, Always(alive), remote.Config{IdleTimeout: time.Minute}, func(t *testing.T, c *remote.Client) {
+		start := time.Now()
+		_, err := c.Ask(t.Context(), Hello, func(model.Delta) {})
+		WantError(t, err, model.KindTimeout)
+		if took := time.Since(start); took < 12*time.Minute || took > 13*time.Minute {
+			t.Errorf("it took %v, want 12 to 13 minutes", took)
+		}
+	})
+}
+
 func testTimeout(t *testing.T, s Subject) {
 	s.inBubble(t, slowly(50*time.Second, "a", "b", "c"), Options{}, remote.Config{Timeout: 2 * time.Minute}, func(t *testing.T, c *remote.Client) {
 		start := time.Now()
