@@ -52,6 +52,7 @@ func (j *Job) head(s shape, summary string) (h *Head, shortened, ok bool) {
 		replaced: items[:s.cut],
 		unseen:   items[unseen:s.cut],
 		summary:  shortenTo(summary, mostSummary),
+		answered: anyAnswer(items),
 		inFull:   !anyAsked(items[s.cut:]) || !anyAnswer(items),
 	}
 	if summary != "" {
@@ -87,6 +88,9 @@ func (j *Job) done(s shape, head *Head, summary string, err error) {
 		r.Before += window.Of(j.in.Head.Message())
 	}
 	r.After = window.Of(head.Message()) + tokens(j.keep(s))
+	if j.in.Shrink && !j.in.Must && r.After >= r.Before {
+		r = &Result{Outcome: Failed, Err: fmt.Errorf("the summary would make the conversation larger: about %d tokens instead of %d", r.After, r.Before)}
+	}
 	j.end(r)
 }
 
