@@ -33,6 +33,12 @@ type Anchor struct {
 	Rates     Rates `json:"rates,omitzero"` // what the counts so far have taught
 }
 
+// credible reports whether a count can be that of the whole request. Some servers count only
+// what was not in their cache.
+func (a Anchor) credible() bool {
+	return a.Counted > 0 && a.Messages > 0 && float64(a.Counted) >= leastRate*float64(a.Estimated)
+}
+
 // A Meter measures requests. It learns from the counts of a provider, and counts each
 // message once. It belongs to one session and one goroutine.
 type Meter struct {
@@ -147,13 +153,16 @@ func (m *Meter) anchored(list []*model.Message) bool {
 }
 
 // Learn updates the meter with a provider's count of a request, and returns the new
-// anchor. It does nothing if the provider does not count.
+// anchor. It does nothing if the provider does not count, or counts far too little.
 func (m *Meter) Learn(req *model.Request, u model.Usage) Anchor {
 	counted := int(u.Input + u.CacheRead + u.CacheWrite)
 	if counted <= 0 || len(req.Messages) == 0 {
 		return Anchor{}
 	}
 	a := Anchor{Counted: counted, Estimated: m.Read(req).estimate(), Messages: len(req.Messages)}
+	if !a.credible() {
+		return Anchor{}
+	}
 	m.learn(req, a)
 	a.Rates = m.rates
 	m.anchor, m.last = a, req.Messages[a.Messages-1]
@@ -180,7 +189,7 @@ func (m *Meter) learn(req *model.Request, a Anchor) {
 // with the counted ones any more, and then only the rates are restored.
 func (m *Meter) Restore(list []*model.Message, a Anchor) {
 	m.anchor, m.last = Anchor{}, nil
-	if a.Counted <= 0 || a.Messages <= 0 {
+	if !a.credible() {
 		return
 	}
 	m.rates = a.Rates

@@ -138,9 +138,14 @@ func (w *Worker) GiveUp(ctx context.Context, j eventlog.Job) error {
 }
 
 // recall returns the text from memory that a new session in a working directory gets,
-// and the paths of its pages.
-func (w *Worker) recall(dir, where string, tokens int) (string, []string) {
-	return w.books.Recall(dir, where, 4*tokens)
+// and what it is of each page.
+func (w *Worker) recall(dir, where string, tokens int) (string, []event.MemoryPart) {
+	text, told := w.books.Recall(dir, where, 4*tokens)
+	var parts []event.MemoryPart
+	for _, r := range told {
+		parts = append(parts, event.MemoryPart{Path: r.Path, Own: r.Own, Facts: r.Facts, Of: r.Of})
+	}
+	return text, parts
 }
 
 // Forget removes the facts that only came from a session from the pages of its workspace

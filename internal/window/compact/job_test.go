@@ -437,7 +437,7 @@ func TestThereIsRoomToTellASummariserWhatWasWrong(t *testing.T) {
 
 func TestASummaryThatIsLargerThanWhatItReplacesIsAFailure(t *testing.T) {
 	items := []compact.Item{asked("hi"), answered("Hello."), asked("and?")}
-	long := summary("It was said: " + strings.Repeat("hello ", 500))
+	long := summary("It was said: " + strings.Repeat("hello ", 2000))
 	in := compact.Input{Items: items, Room: 10_000, AskRoom: 10_000, Shrink: true}
 	if r, _ := run(compact.New(in), long, nil); r.Outcome != compact.Failed || !strings.Contains(r.Err.Error(), "larger") || r.Usage == (model.Usage{}) {
 		t.Errorf("%+v", r)
@@ -446,7 +446,7 @@ func TestASummaryThatIsLargerThanWhatItReplacesIsAFailure(t *testing.T) {
 	if r, _ := run(compact.New(in), long, nil); r.Outcome != compact.Done {
 		t.Errorf("by hand: %+v", r)
 	}
-	in.Shrink, in.Items = true, append([]compact.Item{asked("begin"), answered(strings.Repeat("work ", 5000))}, items...)
+	in.Shrink, in.Items = true, append([]compact.Item{asked("begin"), answered(strings.Repeat("work ", 20_000))}, items...)
 	if r, _ := run(compact.New(in), long, nil); r.Outcome != compact.Done || r.After >= r.Before {
 		t.Errorf("a summary of much: %+v", r)
 	}
