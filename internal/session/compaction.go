@@ -143,7 +143,7 @@ func (s *Session) planCompaction(tx *txn, o occasion) (*compaction, error) {
 		in: compact.Input{
 			Head: head, Room: g.meter.Room(r, o.limit), Retain: o.retain, Must: o.must, Instructions: o.instructions,
 			Shrink: o.trigger != event.TriggerManual,
-			Ask: model.Request{Session: string(s.id)}, AskRoom: g.limits.Request(),
+			Ask:    model.Request{Session: string(s.id)}, AskRoom: g.limits.Request(),
 		},
 	}
 	if base, ok := s.state.History.Epoch(); ok {
