@@ -66,6 +66,10 @@ func (w *Worker) Start() { w.runner.Start() }
 // Stop stops doing jobs, and waits for those that have begun. Start can be called again.
 func (w *Worker) Stop() { w.runner.Stop() }
 
+// Drain does the jobs that are due for at most the given time, if the worker was not started,
+// and returns how many are left.
+func (w *Worker) Drain(most time.Duration) (left int) { return w.runner.Drain(most) }
+
 // Wait waits until a job is done.
 func (w *Worker) Wait(ctx context.Context, id string) error { return w.runner.Wait(ctx, id) }
 
