@@ -342,16 +342,26 @@ func summariseByRule(req *model.Request) string {
 			lines = append(lines, line)
 		}
 	}
-	for _, m := range req.Messages[:len(req.Messages)-1] {
+	for i, m := range req.Messages {
 		if _, before, found := strings.Cut(m.Text, "<history>\n"); found {
-			before, _, _ = strings.Cut(before, "\n</history>")
 			for line := range strings.SplitSeq(before, "\n") {
+				if strings.TrimSpace(line) == "</history>" {
+					break
+				}
 				add(line)
 			}
 		}
-		if m.Role != model.User || m.CallID != "" {
+		if i < len(req.Messages)-1 && (m.Role != model.User || m.CallID != "") {
 			first, _, _ := strings.Cut(m.Text, "\n")
 			add(firstSentence(first))
+		}
+	}
+	if _, record, found := strings.Cut(req.Messages[len(req.Messages)-1].Text, "\n<record>\n"); found { // it is read in parts
+		for line := range strings.SplitSeq(record, "\n") {
+			who, said, named := strings.Cut(line, ": ")
+			if named && (who == "assistant" || strings.HasPrefix(who, "result of ")) {
+				add(firstSentence(said))
+			}
 		}
 	}
 	size := 0

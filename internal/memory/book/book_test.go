@@ -358,6 +358,9 @@ func TestAWorkspaceThatIsNotTrustedIsToldToNoModel(t *testing.T) {
 			if hits := books.SearchTold(dir, where, "obey", 9); (len(hits) > 0) != trusted {
 				t.Errorf("trusted %v, where %q: a model finds %v", trusted, where, hits)
 			}
+			if known := books.Known(dir, where, 1000); (len(known) > 0) != (trusted && where != book.User) {
+				t.Errorf("trusted %v, where %q: a model that extracts is shown %v", trusted, where, known)
+			}
 			if hits := books.Search(dir, where, "obey", 9); len(hits) != 1 {
 				t.Errorf("trusted %v, where %q: a person finds %v", trusted, where, hits)
 			}
