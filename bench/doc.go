@@ -4,8 +4,8 @@
 //	go run ./bench            all measurements
 //	go run ./bench -only turn those whose name contains "turn"; "stream: ",
 //	                          "request: ", "grep: ", "glob: ", "command: ",
-//	                          "context: ", "memory: ", "load: ", "start: " and
-//	                          "long: " begin the names of measurements that are not
+//	                          "context: ", "memory: ", "recall: ", "load: ", "start: "
+//	                          and "long: " begin the names of measurements that are not
 //	                          plain turns
 //	go run ./bench -dir DIR   with the sessions' files in DIR
 //	go run ./bench -abide BIN also start the built program, and measure its memory
@@ -40,6 +40,11 @@
 // Turns are measured while 1,000 idle sessions are remembered, one of which always fails,
 // and compared with the same turns without that. In the end all other sessions have to
 // be remembered, and no turn may have waited for a job.
+//
+// Facts, constraints and preferences are mentioned early, in four languages, and asked for
+// after many compactions and consolidations: it is counted how many of them are in the request
+// that is answered, beside compaction without memory and beside the newest messages alone. The
+// model follows fixed rules that do not know the facts.
 //
 // Loading a session of 1000 turns is compared with a reader of the same events that only
 // verifies their chain. The allocated bytes show how much is decoded.

@@ -65,7 +65,7 @@ func (a *app) config(dir string) (daemon.Config, error) {
 	c.Memory.Trusts = a.trusts
 	c.ModelSettings.Silence = loaded.Config.Model.Silence.Value()
 	if c.Defaults, err = defaults(loaded, cwd); err == nil {
-		err = a.setOutage(&c.Defaults, loaded.Config)
+		err = errors.Join(a.setOutage(&c.Defaults, loaded.Config), setHelpers(&c.Defaults, loaded.Config))
 	}
 	return c, err
 }

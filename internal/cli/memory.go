@@ -38,7 +38,7 @@ func (a *app) memoryCommand() *cobra.Command {
 		Example: memoryExamples,
 	})
 	c.AddCommand(a.memoryShowCommand(), a.memorySearchCommand(), a.memoryEditCommand(), a.memoryHistoryCommand(),
-		a.memoryRevertCommand(), a.memoryForgetCommand(), a.memoryConsolidateCommand())
+		a.memoryRevertCommand(), a.memoryRecalledCommand(), a.memoryForgetCommand(), a.memoryConsolidateCommand())
 	return c
 }
 

@@ -29,26 +29,45 @@ func (a *app) outageRules(c config.Model) event.OutageRules {
 	return r
 }
 
-// setOutage sets what sessions do while their models cannot be reached. The providers of
-// fallbacks are listed for the sessions, unless a fallback is of the default provider.
-func (a *app) setOutage(d *api.Defaults, c config.Config) error {
+// setOutage sets what sessions do while their models cannot be reached.
+func (a *app) setOutage(d *api.Defaults, c config.Config) (err error) {
 	d.Outage = a.outageRules(c.Model)
 	for i, name := range c.Model.Fallback {
-		found, ok, err := findProvider(c, choice{provider: d.Provider}, name)
-		if err != nil {
+		if d.Outage.Fallback[i], err = listModel(d, c, name); err != nil {
 			return err
 		}
-		if !ok {
-			continue
-		}
-		found.provider.Name = found.name
-		d.Outage.Fallback[i] = found.name + "/" + found.model
-		if !hasProvider(d.Providers, found.name) {
-			d.Providers = append(d.Providers, *found.provider)
-		}
-		d.Models = append(d.Models, api.ProviderModel{ID: found.model, Provider: found.name})
 	}
 	return nil
+}
+
+// setHelpers sets the models that summarise and extract. They are found like any model, so that
+// they can be of another provider than the sessions.
+func setHelpers(d *api.Defaults, c config.Config) (err error) {
+	if d.Compaction.Model, err = listModel(d, c, d.Compaction.Model); err == nil {
+		d.Memory.Model, err = listModel(d, c, d.Memory.Model)
+	}
+	return err
+}
+
+// listModel lists a model and its provider for the sessions, unless it is of the default
+// provider, and returns the name by which they ask for it.
+func listModel(d *api.Defaults, c config.Config, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	found, ok, err := findProvider(c, choice{provider: d.Provider}, name)
+	if err != nil || !ok {
+		return name, err
+	}
+	found.provider.Name = found.name
+	if !hasProvider(d.Providers, found.name) {
+		d.Providers = append(d.Providers, *found.provider)
+	}
+	model := api.ProviderModel{ID: found.model, Provider: found.name}
+	if !slices.ContainsFunc(d.Models, func(m api.ProviderModel) bool { return m.ID == model.ID && m.Provider == model.Provider }) {
+		d.Models = append(d.Models, model)
+	}
+	return found.name + "/" + found.model, nil
 }
 
 func hasProvider(list []api.Provider, name string) bool {

@@ -111,6 +111,34 @@ func TestAModelIsFoundByTheNameThatPeopleGiveIt(t *testing.T) {
 	}
 }
 
+// The models that summarise and extract are named like any other, also if their provider is
+// not that of the sessions: the name as it is written would go to the sessions' provider.
+func TestModelsThatHelpAreOfAnyProvider(t *testing.T) {
+	setenv(t, map[string]string{"OPENAI_API_KEY": "k"})
+	l := loaded(t, `
+compaction.model = "local/small"
+memory.model = "local/small"
+[providers.local]
+scheme = "openai"
+base_url = "http://l"
+api_key_env = "OPENAI_API_KEY"
+`)
+	d, err := defaults(l, "/")
+	if err == nil {
+		err = setHelpers(&d, l.Config)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Compaction.Model != "local/small" || d.Memory.Model != "local/small" || len(d.Providers) != 1 || d.Providers[0].Name != "local" || len(d.Models) != 1 || d.Models[0].ID != "small" {
+		t.Errorf("compaction %q, memory %q, providers %+v, models %+v", d.Compaction.Model, d.Memory.Model, d.Providers, d.Models)
+	}
+	d.Providers, d.Models, d.Compaction.Model, d.Memory.Model = nil, nil, "gpt-mini", ""
+	if err := setHelpers(&d, l.Config); err != nil || d.Compaction.Model != "gpt-mini" || d.Memory.Model != "" || d.Providers != nil {
+		t.Errorf("a model of the sessions' provider: %q, %q, %+v, %v", d.Compaction.Model, d.Memory.Model, d.Providers, err)
+	}
+}
+
 func TestWhatIsWrittenDownGoesWithTheProvider(t *testing.T) {
 	setenv(t, nil)
 	l := loaded(t, `

@@ -83,6 +83,8 @@ type runFlags struct {
 	answers  []string
 	schema   string
 	attach   []string
+	system   string // file with the system prompt
+	more     string // text at the end of the system prompt
 
 	maxCost   string // US dollars
 	maxTokens string
@@ -107,6 +109,8 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.workspace, "workspace", "", "`WORKSPACE` of a new session: a name of the configuration, unix:PATH, tcp:HOST:PORT, or local for the machine of the engine")
 	flags.StringArrayVar(&f.attach, "attach", nil, "send this `FILE` with the prompt: an image, a PDF or a text; can be repeated")
 	flags.StringVar(&f.schema, "output-schema", "", "JSON schema `FILE` that the answer must match; --json has the value in structured_output")
+	flags.StringVar(&f.system, "system", "", "use the text of this `FILE` as the system prompt, in place of abide's own")
+	flags.StringVar(&f.more, "append-system", "", "add this `TEXT` to the end of the system prompt")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "send the prompt, print the session id and leave")
 	f.registerFormat(flags)
 }

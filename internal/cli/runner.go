@@ -187,6 +187,9 @@ func (r *runner) openParams() (api.OpenParams, error) {
 	if p.Abide.Limit, err = r.flags.limit(); err != nil {
 		return p, err
 	}
+	if p.SystemMessage, err = r.flags.systemMessage(); err != nil {
+		return p, err
+	}
 	if p.Abide.Workspace, err = chosenWorkspace(r.flags.workspace); err != nil {
 		return p, err
 	}

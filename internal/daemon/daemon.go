@@ -174,6 +174,7 @@ func (n *Node) Err() error {
 func (n *Node) Close() error {
 	if e, _ := n.currentEngine(); e != nil {
 		n.noteFailure(e)
+		n.lastJobs(e)
 	}
 	n.cancel(errClosed)
 	n.work.Wait()
@@ -471,7 +472,9 @@ func (n *Node) run(e *engine) {
 		if !n.config.OneCommand && n.config.Keep > 0 {
 			n.work.Go(func() { n.expire(n.ctx, e.host) })
 		}
-		e.worker.Start()
+		if !n.config.OneCommand { // one that is there for a command would have to cut them: see lastJobs
+			e.worker.Start()
+		}
 	}
 }
 

@@ -218,5 +218,23 @@ func (r remembered) Retry(ctx context.Context, jobID string) error {
 	return err
 }
 
-// Wait waits until a job is done.
-func (r remembered) Wait(ctx context.Context, jobID string) error { return r.worker.Wait(ctx, jobID) }
+// Wait waits until a job is done. Jobs that somebody waits for are done in every engine.
+func (r remembered) Wait(ctx context.Context, jobID string) error {
+	r.worker.Start()
+	return r.worker.Wait(ctx, jobID)
+}
+
+// lastTime is how long an engine that is there for one command does jobs of memory at its end.
+const lastTime = 5 * time.Second
+
+// lastJobs does the jobs of memory that are due at the end of an engine that is there for one
+// command, as far as they fit into a short time. It still serves other processes meanwhile.
+// The others wait for an engine that stays, and are counted.
+func (n *Node) lastJobs(e *engine) {
+	if !n.config.OneCommand || n.config.Visitor || n.ctx.Err() != nil || e.store.Err() != nil {
+		return
+	}
+	if left := e.worker.Drain(lastTime); left > 0 {
+		n.log.Info("jobs of memory wait for an engine that stays; see abide jobs", "jobs", left)
+	}
+}

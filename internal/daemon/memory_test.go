@@ -22,13 +22,19 @@ const remembers = `{"rules": [
 // openRemembering makes a node whose sessions are remembered.
 func openRemembering(t *testing.T, dir string, visitor bool) *daemon.Node {
 	t.Helper()
+	return openRememberingAs(t, dir, daemon.Config{Visitor: visitor})
+}
+
+// openRememberingAs is openRemembering for an engine of any kind.
+func openRememberingAs(t *testing.T, dir string, config daemon.Config) *daemon.Node {
+	t.Helper()
 	script := filepath.Join(dir, "script.json")
 	if err := os.WriteFile(script, []byte(remembers), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n, err := daemon.Open(t.Context(), daemon.Config{Dir: dir, Version: "test", Visitor: visitor, Defaults: api.Defaults{
-		Cwd: dir, Model: scripted.Name + ":" + script, Memory: event.MemoryRules{ExtractThreshold: 1, Where: book.User},
-	}})
+	config.Dir, config.Version = dir, "test"
+	config.Defaults = api.Defaults{Cwd: dir, Model: scripted.Name + ":" + script, Memory: event.MemoryRules{ExtractThreshold: 1, Where: book.User}}
+	n, err := daemon.Open(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,11 +75,34 @@ func TestUpkeepStartsAndStopsWithTheEngine(t *testing.T) {
 	}
 	var found api.MemoryResult
 	p.must(api.MemoryShow, api.MemoryParams{Page: "decisions", User: true}, &found)
-	if text := found.Books[0].Pages[0].Text; !strings.Contains(text, "- Go it is [s#") {
+	if text := found.Books[0].Pages[0].Text; !strings.Contains(text, ", s#") || !strings.Contains(text, "- Go it is [20") {
 		t.Errorf("decisions:\n%s", text)
 	}
 	if err := n.Close(); err != nil { // nothing is left: see TestMain
 		t.Error(err)
+	}
+}
+
+// An engine that is there for one command begins no job while the command runs, since it would
+// have to cut it, and pay for it again. What fits into a moment is done at its end.
+func TestAnEngineForOneCommandDoesJobsAtItsEnd(t *testing.T) {
+	dir := t.TempDir()
+	short := openRememberingAs(t, dir, daemon.Config{OneCommand: true})
+	p := connect(t, short)
+	p.must(api.SessionCreate, api.OpenParams{SessionID: "s"}, nil)
+	p.must(api.SessionSend, api.SendParams{SessionID: "s", Prompt: "We use Go."}, nil)
+	p.await(event.SessionIdle, 1)
+	if list := p.jobs(); len(list.Jobs) != 1 || list.Jobs[0].Status != api.JobWaiting || list.Stats != (api.JobStats{}) {
+		t.Fatalf("a short engine has jobs %+v", list)
+	}
+	if err := short.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p = connect(t, openRemembering(t, dir, true))
+	for _, j := range p.jobs().Jobs {
+		if j.Kind == "extract" {
+			t.Errorf("the job was not done: %+v", j)
+		}
 	}
 }
 

@@ -170,6 +170,9 @@ type Anchor struct {
 	Counted   int `json:"counted"`   // tokens that the provider counted
 	Estimated int `json:"estimated"` // tokens that we estimated for the same request
 	Messages  int `json:"messages"`  // number of messages of the request
+	// Rates is how many tokens the provider has counted so far for each that we estimate,
+	// for each script in the order of package window; zero for a script that is not known.
+	Rates [7]float64 `json:"rates,omitzero"`
 }
 
 // UsageInfoData is the body of session.usage_info: how full the model's window is.

@@ -42,6 +42,7 @@ type MemoryExtractedData struct {
 	Attempts    json.RawMessage `json:"attempts"`    // list of memory.Attempt
 	Requests    json.RawMessage `json:"requests"`    // list of memory.Request
 
+	Day         string      `json:"day,omitempty"`   // day on which the part ends, like 2026-11-18
 	Model       string      `json:"model,omitempty"` // model that extracted
 	Usage       MemoryUsage `json:"usage,omitzero"`
 	Quarantined bool        `json:"quarantined,omitempty"` // true if all attempts failed and the part was passed over; it can be extracted again later
@@ -74,6 +75,8 @@ type MemoryPage struct {
 	Version int    `json:"version"` // number of the version that was written
 	Added   int    `json:"added"`   // number of facts that are new or were confirmed
 	Dropped int    `json:"dropped"` // number of old facts that were removed because the page was full
+	// Superseded is the number of facts that were removed because a newer one takes their place.
+	Superseded int `json:"superseded,omitempty"`
 }
 
 // MemoryRecalledData is the body of memory.recalled: what a new session was told from
@@ -81,6 +84,17 @@ type MemoryPage struct {
 type MemoryRecalledData struct {
 	Text  string   `json:"text"`  // text as the model reads it
 	Pages []string `json:"pages"` // paths of the pages that it came from
+
+	Parts []MemoryPart `json:"parts,omitempty"` // what was told of each page
+}
+
+// A MemoryPart is what a new session was told of one page: all text of people, and the newest
+// facts that had room.
+type MemoryPart struct {
+	Path  string `json:"path"`
+	Own   int    `json:"own"`   // lines of text of people
+	Facts int    `json:"facts"` // facts that were told
+	Of    int    `json:"of"`    // facts of the page
 }
 
 func (MemoryExtractedData) Type() Type    { return MemoryExtracted }

@@ -129,6 +129,54 @@ func (r *Runner) Stop() {
 	r.notifyWaiters()
 }
 
+// putOff is how long a job that Drain has cut waits: an engine that stays may do it by then, and
+// short ones do not begin it again and again, which would cost a request each time.
+const putOff = time.Hour
+
+// errCut is the reason that a job did not end in Drain.
+var errCut = errors.New("it takes longer than a short command may go on after its end: abide serve does it, or abide jobs retry")
+
+// Drain does the jobs that are due, one after the other, for at most the given time, and
+// returns how many are left that are due. It does nothing if the runner was started: then the
+// jobs are done as they become due. A job that does not end in time is put off.
+func (r *Runner) Drain(most time.Duration) (left int) {
+	r.mu.Lock()
+	started := r.cancel != nil
+	r.mu.Unlock()
+	if started {
+		return 0
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), most, errCut)
+	defer cancel()
+	for ctx.Err() == nil {
+		now := time.Now()
+		j, _, err := r.queue.TakeJob(ctx, r.holder, now, now.Add(r.opts.Lease))
+		if err != nil || j == nil {
+			break
+		}
+		err = r.worker.Work(ctx, *j)
+		if err != nil && ctx.Err() != nil {
+			j.Error = errCut.Error()
+			err = Later{time.Now().Add(putOff)}
+		}
+		if err := r.storeOutcome(context.Background(), false, *j, err); err != nil {
+			r.opts.Log.Error("what became of a job is not written down; it is tried again when its lease is over", "job", j.ID, "session", j.Session, "err", err)
+		}
+	}
+	return r.countDue()
+}
+
+// countDue returns the number of jobs that were due or are put off.
+func (r *Runner) countDue() (n int) {
+	list, err := r.queue.Jobs(context.Background(), "")
+	for _, j := range list {
+		if err == nil && !j.Aside() && (!j.Due.After(time.Now()) || j.Error == errCut.Error()) {
+			n++
+		}
+	}
+	return n
+}
+
 // Wake makes the runner look for jobs. It is called after a job was added that may be due
 // earlier than the one the timer waits for.
 func (r *Runner) Wake() {

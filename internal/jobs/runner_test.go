@@ -280,3 +280,41 @@ func (m *moody) TakeJob(ctx context.Context, holder string, now, until time.Time
 	}
 	return m.Memory.TakeJob(ctx, holder, now, until)
 }
+
+// A runner that is not started does what is due for a short time. A job that does not end is
+// put off, so that the next short engine does not begin it again, and is counted.
+func TestWhatFitsIntoAMomentIsDoneAtTheEnd(t *testing.T) {
+	inShop(t, jobs.Options{}, func(s *shop) {
+		s.Stop()
+		now := time.Now()
+		s.add("quick", now.Add(-2*time.Second))
+		s.add("endless", now.Add(-time.Second))
+		s.add("later", now.Add(time.Hour))
+		s.mu.Lock()
+		s.work = func(ctx context.Context, j eventlog.Job) error {
+			if j.ID == "endless" {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			return nil
+		}
+		s.mu.Unlock()
+		if left := s.Drain(5 * time.Second); left != 1 {
+			s.Errorf("%d jobs are left, want the endless one", left)
+		}
+		if got := s.order(); got != "quick endless" || time.Since(now) != 5*time.Second {
+			s.Errorf("worked on %q in %s", got, time.Since(now))
+		}
+		j, err := s.store.Job(s.Context(), "endless")
+		if err != nil || j.Attempts != 0 || !j.Due.After(time.Now()) || !strings.Contains(j.Error, "abide serve") {
+			s.Errorf("the job that was cut is %+v, %v", j, err)
+		}
+		if left := s.Drain(5 * time.Second); left != 1 || s.order() != "quick endless" {
+			s.Errorf("it is begun again: %d left, %q", left, s.order())
+		}
+		s.Start()
+		if left := s.Drain(time.Second); left != 0 {
+			s.Errorf("a runner that was started drains: %d left", left)
+		}
+	})
+}

@@ -54,6 +54,11 @@ func (r *Regexp) FindAllStringSubmatch(s string, n int) [][]string {
 	return r.get().FindAllStringSubmatch(s, n)
 }
 
+// FindAllStringSubmatchIndex is that of regexp.Regexp.
+func (r *Regexp) FindAllStringSubmatchIndex(s string, n int) [][]int {
+	return r.get().FindAllStringSubmatchIndex(s, n)
+}
+
 // ReplaceAllString is that of regexp.Regexp.
 func (r *Regexp) ReplaceAllString(src, repl string) string {
 	return r.get().ReplaceAllString(src, repl)

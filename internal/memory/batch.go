@@ -10,7 +10,8 @@ import (
 // An Entry is a message with its position in the log. Epochs are ignored: messages that
 // were compacted are still in the log.
 type Entry struct {
-	At event.Seq
+	At    event.Seq
+	Asked bool // true if a person or a program has said it
 	*model.Message
 }
 
@@ -19,6 +20,7 @@ type Entry struct {
 type Batch struct {
 	From, To event.Seq // first and last position
 	Texts    []string  // texts that the model reads; more than one only if a single step is too long
+	Users    Sources   // positions of the messages of users; nil if they are not known
 }
 
 // bounds limit the text of calls and their results. Messages are read in full.
@@ -48,7 +50,13 @@ func Next(after event.Seq, entries []Entry, room int) (Batch, bool) {
 		end = next
 	}
 	end, to := whole(entries, end)
-	return Batch{From: after + 1, To: to, Texts: render.Chunks(blocks[:end], room)}, true
+	b := Batch{From: after + 1, To: to, Texts: render.Chunks(blocks[:end], room), Users: Sources{}}
+	for _, e := range entries[:end] {
+		if e.Asked {
+			b.Users = append(b.Users, e.At)
+		}
+	}
+	return b, true
 }
 
 // whole extends a batch until all later entries also have later positions in the log, and

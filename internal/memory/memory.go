@@ -2,6 +2,8 @@ package memory
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 
 	"github.com/abide-run/abide/internal/event"
@@ -22,6 +24,25 @@ type Extracted struct {
 	Requests    []Request    `json:"requests"`
 }
 
+// Replacing is which known facts a finding takes the place of, because they are not true any
+// more or say less: their numbers in the answer of the model, and their texts once they
+// were looked up.
+type Replacing struct {
+	Supersedes []int    `json:"supersedes,omitempty"`
+	Replaces   []string `json:"replaces,omitempty"`
+}
+
+// resolve looks the numbers up among the known facts, which are counted from 1.
+func (r *Replacing) resolve(known []string) {
+	r.Replaces = nil
+	for _, n := range r.Supersedes {
+		if n >= 1 && n <= len(known) {
+			r.Replaces = append(r.Replaces, known[n-1])
+		}
+	}
+	r.Supersedes = nil
+}
+
 // Sources are the positions of the events that a finding comes from. If there are none,
 // it comes from the whole part.
 type Sources []event.Seq
@@ -32,6 +53,7 @@ type Decision struct {
 	Chosen    string   `json:"chosen"`
 	Rationale string   `json:"rationale"`
 	Sources   Sources  `json:"sources,omitempty"`
+	Replacing
 }
 
 // A Discussion is a topic with several points of view, and without a decision.
@@ -39,6 +61,7 @@ type Discussion struct {
 	Topic   string   `json:"topic"`
 	Points  []string `json:"points"`
 	Sources Sources  `json:"sources,omitempty"`
+	Replacing
 }
 
 // An Attempt is something that was tried, and its result.
@@ -47,6 +70,7 @@ type Attempt struct {
 	Result    string  `json:"result"`
 	Succeeded bool    `json:"succeeded"`
 	Sources   Sources `json:"sources,omitempty"`
+	Replacing
 }
 
 // A Request is something that a person asked for.
@@ -55,6 +79,7 @@ type Request struct {
 	Target  string  `json:"target,omitempty"`
 	Summary string  `json:"summary"`
 	Sources Sources `json:"sources,omitempty"`
+	Replacing
 }
 
 // The limits of one extraction.
@@ -64,8 +89,9 @@ const (
 )
 
 // Read returns the findings in a reply of the model about a batch. All four lists are
-// required, and each may be empty. The errors are written for the model.
-func Read(reply *model.Reply, b Batch) (*Extracted, error) {
+// required, and each may be empty. The errors are written for the model, which was shown the
+// given facts as known.
+func Read(reply *model.Reply, b Batch, known []string) (*Extracted, error) {
 	var in struct {
 		Decisions   *[]Decision   `json:"decisions"`
 		Discussions *[]Discussion `json:"discussions"`
@@ -87,12 +113,54 @@ func Read(reply *model.Reply, b Batch) (*Extracted, error) {
 			return nil, fmt.Errorf("%d %s are too many: hand in the %d that matter most", len(findings), kind, mostFound)
 		}
 		for i, f := range findings {
-			if err := f.check(b); err != nil {
+			err := f.check(b, len(known))
+			if err == nil && kind == KindRequests {
+				err = b.saidByUser(f.sources)
+			}
+			if err != nil {
 				return nil, fmt.Errorf("%s[%d]: %w", kind, i, err)
 			}
 		}
 	}
+	for r := range x.replacing() {
+		r.resolve(known)
+	}
 	return x, nil
+}
+
+// replacing yields what each finding replaces.
+func (x *Extracted) replacing() iter.Seq[*Replacing] {
+	return func(yield func(*Replacing) bool) {
+		for i := range x.Decisions {
+			yield(&x.Decisions[i].Replacing)
+		}
+		for i := range x.Discussions {
+			yield(&x.Discussions[i].Replacing)
+		}
+		for i := range x.Attempts {
+			yield(&x.Attempts[i].Replacing)
+		}
+		for i := range x.Requests {
+			yield(&x.Requests[i].Replacing)
+		}
+	}
+}
+
+// Replaced returns the texts of the facts that findings take the place of.
+func (x *Extracted) Replaced() (texts []string) {
+	for r := range x.replacing() {
+		texts = append(texts, r.Replaces...)
+	}
+	return texts
+}
+
+// saidByUser returns an error if a request does not come from a message of the user. What a
+// file or a page says the user wants is not what the user wants.
+func (b Batch) saidByUser(at Sources) error {
+	if b.Users == nil || slices.ContainsFunc(at, func(s event.Seq) bool { return slices.Contains(b.Users, s) }) {
+		return nil
+	}
+	return fmt.Errorf("its sources have no message of the user: what others write is no request of the user")
 }
 
 // A finding is one finding as a line of a page.
@@ -100,10 +168,11 @@ type finding struct {
 	subject string // topic of the finding; must not be empty
 	line    string // text of the line
 	sources Sources
+	numbers []int // numbers of the known facts that it supersedes
 }
 
 // check returns an error, written for the model, if the finding is invalid.
-func (f finding) check(b Batch) error {
+func (f finding) check(b Batch, known int) error {
 	switch {
 	case strings.TrimSpace(f.subject) == "":
 		return fmt.Errorf("it does not say what it is about")
@@ -113,6 +182,11 @@ func (f finding) check(b Batch) error {
 	for _, s := range f.sources {
 		if s < b.From || s > b.To {
 			return fmt.Errorf("the source %d is not among the events %d to %d", s, b.From, b.To)
+		}
+	}
+	for _, n := range f.numbers {
+		if n < 1 || n > known {
+			return fmt.Errorf("it supersedes fact %d, but %d facts are known", n, known)
 		}
 	}
 	return nil
@@ -133,16 +207,16 @@ var Kinds = []string{KindRequests, KindDecisions, KindAttempts, KindDiscussions}
 func (x *Extracted) kinds() map[string][]finding {
 	all := make(map[string][]finding, len(Kinds))
 	for _, d := range x.Decisions {
-		all[KindDecisions] = append(all[KindDecisions], finding{d.Chosen, d.line(), d.Sources})
+		all[KindDecisions] = append(all[KindDecisions], finding{d.Chosen, d.line(), d.Sources, d.Supersedes})
 	}
 	for _, d := range x.Discussions {
-		all[KindDiscussions] = append(all[KindDiscussions], finding{d.Topic, join(d.Topic, strings.Join(d.Points, "; ")), d.Sources})
+		all[KindDiscussions] = append(all[KindDiscussions], finding{d.Topic, join(d.Topic, strings.Join(d.Points, "; ")), d.Sources, d.Supersedes})
 	}
 	for _, a := range x.Attempts {
-		all[KindAttempts] = append(all[KindAttempts], finding{a.Action, a.line(), a.Sources})
+		all[KindAttempts] = append(all[KindAttempts], finding{a.Action, a.line(), a.Sources, a.Supersedes})
 	}
 	for _, r := range x.Requests {
-		all[KindRequests] = append(all[KindRequests], finding{r.Intent, r.line(), r.Sources})
+		all[KindRequests] = append(all[KindRequests], finding{r.Intent, r.line(), r.Sources, r.Supersedes})
 	}
 	return all
 }
@@ -178,12 +252,12 @@ func join(a, b string) string {
 }
 
 // Facts returns the findings of a session as facts of pages, by kind, each with the
-// events that it comes from. Secrets are removed.
-func (x *Extracted) Facts(session event.SessionID, b Batch) map[string][]page.Fact {
+// events that it comes from and the day on which it was said. Secrets are removed.
+func (x *Extracted) Facts(session event.SessionID, b Batch, day string) map[string][]page.Fact {
 	facts := make(map[string][]page.Fact)
 	for kind, findings := range x.kinds() {
 		for _, f := range findings {
-			facts[kind] = append(facts[kind], page.Fact{Text: window.Head(Redact(f.line), page.MostLine), Sources: b.sources(session, f.sources)})
+			facts[kind] = append(facts[kind], page.Fact{Text: window.Head(Redact(f.line), page.MostLine), Day: day, Sources: b.sources(session, f.sources)})
 		}
 	}
 	return facts

@@ -1,9 +1,13 @@
 package memory
 
-import "github.com/abide-run/abide/internal/lazyregexp"
+import (
+	"strings"
+	"unicode"
 
-// secrets are the patterns of text that must not be remembered: keys in known formats, and
-// values with names such as "password".
+	"github.com/abide-run/abide/internal/lazyregexp"
+)
+
+// secrets are the patterns of text that must not be remembered: keys in known formats.
 var secrets = []struct {
 	pattern *lazyregexp.Regexp
 	with    string
@@ -14,7 +18,6 @@ var secrets = []struct {
 	{lazyregexp.New(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), removed},
 	{lazyregexp.New(`(?i)\b(bearer|basic)\s+[A-Za-z0-9+/_.=~-]{16,}`), "$1 " + removed},
 	{lazyregexp.New(`(?i)([a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/@]+@`), "$1:" + removed + "@"},
-	{lazyregexp.New(`(?i)\b([a-z0-9_-]*(password|passwd|secret|token|api[_-]?key|access[_-]?key))(["']?\s*[:=]\s*)("[^"]*"|'[^']*'|[^\s"',;]+)`), "$1$3" + removed},
 }
 
 const removed = "(removed)"
@@ -49,5 +52,48 @@ func Redact(text string) string {
 	for _, s := range secrets {
 		text = s.pattern.ReplaceAllString(text, s.with)
 	}
-	return text
+	return redactNamed(text)
+}
+
+// named matches a name such as "password", what joins it with its value, and the value.
+var named = lazyregexp.New(`(?i)\b([a-z0-9_-]*(?:password|passwd|secret|token|api[_-]?key|access[_-]?key)["']?)(\s*[:=]\s*)("[^"]*"|'[^']*'|[^\s"',;]+)`)
+
+// redactNamed removes values with names such as "password". A sentence that only speaks of
+// passwords stays as it is: "use a password: never the real one" has no value.
+func redactNamed(text string) string {
+	matches := named.FindAllStringSubmatchIndex(text, -1)
+	var w strings.Builder
+	end := 0
+	for _, m := range matches {
+		joint, value := text[m[4]:m[5]], text[m[6]:m[7]]
+		if !strings.Contains(joint, "=") && !looksSecret(value) && !isWhole(text, m) {
+			continue
+		}
+		w.WriteString(text[end:m[6]] + removed)
+		end = m[7]
+	}
+	return w.String() + text[end:]
+}
+
+// looksSecret reports whether a value is no word: it is in quotes, or has digits or signs in
+// it.
+func looksSecret(value string) bool {
+	if strings.ContainsAny(value[:1], `"'`) {
+		return true
+	}
+	word := strings.TrimRight(value, ".:!?)]")
+	return strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsLetter(r) && r != '-' && r != '\'' })
+}
+
+// isWhole reports whether a name and its value are all that a line has: "password: swordfish".
+func isWhole(text string, m []int) bool {
+	line := func(r rune) bool { return r == '\n' }
+	before, after := text[:m[0]], text[m[7]:]
+	if i := strings.LastIndexFunc(before, line); i >= 0 {
+		before = before[i+1:]
+	}
+	if i := strings.IndexFunc(after, line); i >= 0 {
+		after = after[:i]
+	}
+	return strings.TrimSpace(before) == "" && strings.Trim(after, " \t\r.") == ""
 }

@@ -36,6 +36,7 @@ type Request struct {
 	ReasoningEffort string            // amount of reasoning; the provider's default if empty
 	MaxOutput       int               // tokens that the reply may have; the default of the provider if zero
 	Schema          *Schema           // form that the answer must have; nil if it is free
+	Calling         Calling           // whether the answer may call tools
 	Temperature     *float64          // randomness of the reply; the default of the provider if nil
 	TopP            *float64          // share of the likely tokens that is drawn from; the default of the provider if nil
 	Headers         map[string]string // further HTTP headers
@@ -45,6 +46,17 @@ type Request struct {
 	// request that failed with KindReasoning.
 	Forget bool
 }
+
+// Calling says whether an answer may call tools. Tools that must not be called are sent all
+// the same, because the provider has them in its cache.
+type Calling byte
+
+// The values of Calling.
+const (
+	MayCall       Calling = iota
+	ShouldNotCall         // calls are forbidden if that leaves the provider's cache valid
+	MustNotCall           // calls are forbidden
+)
 
 // A Role is the author of a message.
 type Role string

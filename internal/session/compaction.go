@@ -142,7 +142,8 @@ func (s *Session) planCompaction(tx *txn, o occasion) (*compaction, error) {
 		purpose: event.PurposeCompaction, items: items, seen: len(q.Messages), began: tx.now, config: s.state.Setup.Config, model: s.state.AskedModel(), done: o.done,
 		in: compact.Input{
 			Head: head, Room: g.meter.Room(r, o.limit), Retain: o.retain, Must: o.must, Instructions: o.instructions,
-			Ask: model.Request{Session: string(s.id)}, AskRoom: g.limits.Request(),
+			Shrink: o.trigger != event.TriggerManual,
+			Ask:    model.Request{Session: string(s.id)}, AskRoom: g.limits.Request(),
 		},
 	}
 	if base, ok := s.state.History.Epoch(); ok {

@@ -183,7 +183,7 @@ func (s *Session) reminder() string {
 		if mode := s.state.Mode(); mode != event.ModeInteractive {
 			st.Mode = mode
 		}
-		st.Plan = s.planFile()
+		st.Plan, st.Skills = s.planFile(), s.state.Skills.Invoked()
 		for _, f := range s.state.Exchanges.Forms() {
 			if d, err := event.As[event.ElicitationAskedData](f.Asked); err == nil {
 				st.Questions = append(st.Questions, compact.Question{ID: f.RequestID, Text: d.Message})

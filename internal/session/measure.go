@@ -39,6 +39,9 @@ type gaugeOf struct {
 func (s *Session) currentGauge() *gauge {
 	g := &s.gauge
 	if of := (gaugeOf{s.state, s.state.Setup.Offered, s.state.AskedModel(), s.told.Load()}); g.of != of {
+		if g.of.model != of.model && g.of.state == of.state {
+			g.meter.Forget() // another model counts in its own way
+		}
 		g.of, g.limits = of, s.limits()
 		g.policy, g.warnings = s.settings().Policy(g.limits)
 	}
@@ -85,8 +88,9 @@ func (s *Session) measure(q *model.Request) window.Reading {
 		if s.state.Context.Measured.Stale {
 			list = nil
 		}
-		a := s.state.Context.Measured.Anchor
-		g.meter.Restore(list, window.Anchor{Counted: a.Counted, Estimated: a.Estimated, Messages: a.Messages})
+		if a := s.state.Context.Measured.Anchor; !s.state.Context.Switched {
+			g.meter.Restore(list, window.Anchor{Counted: a.Counted, Estimated: a.Estimated, Messages: a.Messages, Rates: a.Rates})
+		}
 	}
 	r := g.meter.Read(q)
 	if tail := len(s.state.Tasks.Open) * tailOfTask; tail > 0 {
@@ -186,7 +190,7 @@ func (s *Session) calibrate(r *request, u model.Usage) *event.Anchor {
 	if a.Counted == 0 {
 		return nil
 	}
-	return &event.Anchor{Counted: a.Counted, Estimated: a.Estimated, Messages: a.Messages}
+	return &event.Anchor{Counted: a.Counted, Estimated: a.Estimated, Messages: a.Messages, Rates: a.Rates.Rounded()}
 }
 
 // sendUsage sends clients how full the model's window is after an answer.

@@ -16,9 +16,9 @@ import (
 // A MemorySource connects sessions with the memory that outlives them.
 type MemorySource struct {
 	// Recall returns what memory tells a new session that works in a folder, in at
-	// most so many tokens, and the names of the pages. Nothing is recalled if it is
+	// most so many tokens, and what that is of each page. Nothing is recalled if it is
 	// nil.
-	Recall func(dir, where string, tokens int) (text string, pages []string)
+	Recall func(dir, where string, tokens int) (text string, parts []event.MemoryPart)
 	// Wake is called after jobs were stored. It does not wait for them.
 	Wake func()
 }
@@ -104,11 +104,15 @@ func (tx *txn) recordRecall() error {
 	if most <= 0 {
 		return nil
 	}
-	text, pages := read(config.LocalDirectory(), rules.Where, most)
+	text, parts := read(config.LocalDirectory(), rules.Where, most)
 	if text == "" {
 		return nil
 	}
-	return tx.record(event.MemoryRecalledData{Text: text, Pages: notNil(pages)})
+	pages := make([]string, len(parts))
+	for i, p := range parts {
+		pages[i] = p.Path
+	}
+	return tx.record(event.MemoryRecalledData{Text: text, Pages: pages, Parts: parts})
 }
 
 // Memory lets jobs read sessions, and record what they found.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"runtime"
 	"slices"
 
 	"github.com/abide-run/abide/internal/event"
@@ -23,6 +24,7 @@ type preparing struct {
 	prepared map[string]string // the sections as the client has rewritten them for the next turn; nil if it has not yet
 	last     string            // the last system prompt
 	lastOf   promptOf          // parts of the last system prompt
+	branch   string            // branch of the working tree as it was last read
 }
 
 // A preparation is one request to a client to rewrite the system prompt.
@@ -57,7 +59,7 @@ func (s *Session) startPreparing(tx *txn) error {
 	if err := tx.recordRecall(); err != nil {
 		return err
 	}
-	sections, err := transcript.Transforms(tx.State.Setup.Config, tx.loadedText(), tx.State.Prompt.Context)
+	sections, err := transcript.Transforms(tx.State.Setup.Config, tx.around(), tx.loadedText(), tx.State.Prompt.Context)
 	client := s.clients.transformer()
 	if err != nil || len(sections) == 0 || client == nil {
 		s.prompt.prepared = map[string]string{}
@@ -93,12 +95,12 @@ func (tx *txn) systemPrompt() (string, error) {
 	changed := tx.s.prompt.prepared
 	tx.s.prompt.prepared = nil
 	if changed == nil && tx.State.Prompt.System != "" {
-		if wanted, err := transcript.Transforms(tx.State.Setup.Config, tx.loadedText(), tx.State.Prompt.Context); err == nil && len(wanted) > 0 {
+		if wanted, err := transcript.Transforms(tx.State.Setup.Config, tx.around(), tx.loadedText(), tx.State.Prompt.Context); err == nil && len(wanted) > 0 {
 			return tx.State.Prompt.System, nil
 		}
 	}
-	if from := (promptOf{tx.State, tx.State.Setup.Offered, tx.loadedText(), tx.State.Prompt.Context}); len(changed) > 0 || tx.s.prompt.lastOf != from {
-		prompt, err := transcript.System(tx.State.Setup.Config, tx.loadedText(), tx.State.Prompt.Context, changed)
+	if from := (promptOf{tx.State, tx.State.Setup.Offered, tx.around(), tx.loadedText(), tx.State.Prompt.Context}); len(changed) > 0 || tx.s.prompt.lastOf != from {
+		prompt, err := transcript.System(tx.State.Setup.Config, from.around, tx.loadedText(), tx.State.Prompt.Context, changed)
 		if err != nil || len(changed) > 0 {
 			return prompt, err
 		}
@@ -112,7 +114,18 @@ func (tx *txn) systemPrompt() (string, error) {
 type promptOf struct {
 	state           *turn.State
 	offered         int // a count that changes with the configuration
+	around          transcript.Around
 	loaded, context string
+}
+
+// around returns what the prompt tells of the place. The branch was read with the
+// instructions, at the beginning of the turn.
+func (tx *txn) around() transcript.Around {
+	a := transcript.Around{Branch: tx.s.prompt.branch, Model: tx.State.AskedModel()}
+	if tx.State.Setup.Config.Workspace == nil {
+		a.Platform = runtime.GOOS + "/" + runtime.GOARCH
+	}
+	return a
 }
 
 // inputText returns what the model reads of an input, without the date.
@@ -227,7 +240,11 @@ func (tx *txn) recordInstructions() error {
 	if found.err != nil {
 		tx.s.warnOnce("some instructions could not be read", found.err)
 	}
-	if isAway(found.err) || found.text == tx.State.Prompt.Loaded {
+	if isAway(found.err) {
+		return nil
+	}
+	tx.s.prompt.branch = found.branch
+	if found.text == tx.State.Prompt.Loaded {
 		return nil
 	}
 	return tx.record(event.InstructionsLoadedData{Text: found.text, Sources: notNil(found.sources)})
@@ -237,6 +254,7 @@ func (tx *txn) recordInstructions() error {
 type instructionText struct {
 	text    string
 	sources []event.InstructionSource
+	branch  string // branch of the working tree; empty if there is none
 	err     error
 	near    bool // true if the folders are on disks of this machine
 }
@@ -252,6 +270,7 @@ func (s *Session) readInstructions(config event.SessionConfiguredData) (instruct
 	folders := append([]string{config.WorkingDirectory}, config.InstructionDirs...)
 	read := func(ctx context.Context, from workspace.Files) (found instructionText) {
 		found.text, found.sources, found.err = h.opts.Instructions(ctx, from, folders[0], folders[1:]...)
+		found.branch = readBranch(ctx, from, folders[0], config.Workspace == nil)
 		return found
 	}
 	if s.looking.isNear(folders) {

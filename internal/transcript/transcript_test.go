@@ -129,7 +129,7 @@ func TestTheModelReadsTheTransformedContent(t *testing.T) {
 
 func TestSystemPrompt(t *testing.T) {
 	config := event.SessionConfiguredData{WorkingDirectory: "/w", Instructions: "Be kind."}
-	plain, err := transcript.System(config, "From the project.", "", nil)
+	plain, err := transcript.System(config, transcript.Around{}, "From the project.", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,12 +139,12 @@ func TestSystemPrompt(t *testing.T) {
 		{`{"mode":"replace","content":"All."}`, "All."},
 	} {
 		config.SystemMessage = json.RawMessage(test.message)
-		if got, err := transcript.System(config, "From the project.", "", nil); got != test.want || err != nil {
+		if got, err := transcript.System(config, transcript.Around{}, "From the project.", "", nil); got != test.want || err != nil {
 			t.Errorf("%s: %q, %v", test.message, got, err)
 		}
 	}
 	config.SystemMessage = json.RawMessage(`{"mode":1}`)
-	if _, err := transcript.System(config, "From the project.", "", nil); err == nil {
+	if _, err := transcript.System(config, transcript.Around{}, "From the project.", "", nil); err == nil {
 		t.Error("a mode that is a number was taken")
 	}
 }

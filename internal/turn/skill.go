@@ -27,6 +27,9 @@ func (k *Skills) fold(body event.Payload) {
 	}
 }
 
+// Invoked returns the names of the skills that were invoked, in order.
+func (k *Skills) Invoked() []string { return slices.Sorted(maps.Keys(k.told)) }
+
 // UsableSkills returns the skills that the model may be told: those that are not
 // disabled, and that the chosen agent was given if an agent is chosen.
 func (s *State) UsableSkills() []event.Skill {

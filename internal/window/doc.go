@@ -3,9 +3,10 @@
 //
 //   - A [Meter] measures a request: system prompt, tools, messages, images and volatile
 //     tail. It starts from the provider's count of the last request, if there is one,
-//     and adds an estimate of what was added since. Otherwise it estimates everything,
-//     and corrects the estimate by what earlier counts have shown. A [Reading] says
-//     which of the two it is. It is never below the plain estimate.
+//     and adds an estimate of what was added since. Otherwise it estimates everything.
+//     Estimates are corrected by what earlier counts have shown of each script. A
+//     [Reading] says which of the two it is. As long as nothing was counted, it is the
+//     plain estimate, which is rather too high than too low.
 //   - The limit of a request is the window minus the tokens that are reserved for its
 //     answer ([Limits.Request]). Thresholds are below the limit and only start a
 //     compaction. Clients send thresholds as shares; they are shares of the limit,
@@ -13,8 +14,8 @@
 //   - [Policy.Decide] decides what to do before a request. The check against the limit
 //     cannot be turned off. A [Gate] decides whether thresholds apply: after a
 //     compaction they do so only when the history has grown.
-//   - A [Pruner] shortens old results of tools in requests. It does so in few steps,
-//     because each step invalidates the provider's cache.
+//   - A [Pruner] shortens old results of tools in requests, once there is little room. It
+//     does so in few steps, because each step invalidates the provider's cache.
 //
 // All functions depend only on their arguments: there is no clock, no I/O and no
 // goroutine. Meters and pruners only cache what they have counted.

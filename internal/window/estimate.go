@@ -26,11 +26,16 @@ const (
 // Tokens estimates the number of tokens of a text. The sum for two texts is never less
 // than the number for both joined.
 func Tokens(text string) int {
-	wide := 0
+	wide := wideBytesOf(text)
+	return (len(text)-wide+asciiBytes-1)/asciiBytes + (wide+wideBytes-1)/wideBytes
+}
+
+// wideBytesOf returns how many bytes of a text are not ASCII.
+func wideBytesOf(text string) (wide int) {
 	for i := range len(text) {
 		wide += int(text[i] >> 7)
 	}
-	return (len(text)-wide+asciiBytes-1)/asciiBytes + (wide+wideBytes-1)/wideBytes
+	return wide
 }
 
 // Bytes returns the length of the longest text that certainly has at most the given
@@ -79,8 +84,9 @@ func ofTools(t *model.Tools) int {
 // A tally caches the sizes of the messages in a list that mostly grows at its end, so
 // that only new messages are counted.
 type tally struct {
-	known []*model.Message
-	sums  []int // sums[i] is the size of known[:i+1]
+	known   []*model.Message
+	sums    []int     // sums[i] is the size of known[:i+1]
+	letters []letters // letters[i] is what is written in known[:i+1], script by script
 }
 
 // follow counts a list. Messages that it shares with the last list are not counted
@@ -91,10 +97,21 @@ func (t *tally) follow(list []*model.Message) {
 		same++
 	}
 	clear(t.known[same:]) // releases the memory of old messages
-	t.known, t.sums = append(t.known[:same], list[same:]...), t.sums[:same]
+	t.known, t.sums, t.letters = append(t.known[:same], list[same:]...), t.sums[:same], t.letters[:same]
 	for i := same; i < len(list); i++ {
 		t.sums = append(t.sums, t.before(i)+Of(list[i]))
+		sum := t.lettersBefore(i)
+		sum.addMessage(list[i])
+		t.letters = append(t.letters, sum)
 	}
+}
+
+// lettersBefore returns what is written in the first n messages.
+func (t *tally) lettersBefore(n int) letters {
+	if n == 0 {
+		return letters{}
+	}
+	return t.letters[n-1]
 }
 
 // before returns the size of the first n messages.

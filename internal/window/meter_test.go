@@ -68,7 +68,7 @@ func TestAMeterAgreesWithOneThatCountsEverythingAnew(t *testing.T) {
 	})
 }
 
-func TestReadingsAreNeverBelowTheEstimateNorBelowWhatWasCounted(t *testing.T) {
+func TestWhatWasCountedIsBelievedAndEveryMessageAddsToIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var m window.Meter
 		req := &model.Request{System: "Be kind.", Messages: []*model.Message{said("hello")}}
@@ -76,17 +76,69 @@ func TestReadingsAreNeverBelowTheEstimateNorBelowWhatWasCounted(t *testing.T) {
 			if rapid.Bool().Draw(t, "learn") {
 				counted := rapid.IntRange(0, 3*naive(req)).Draw(t, "counted")
 				m.Learn(req, model.Usage{Input: int64(counted / 2), CacheRead: int64(counted - counted/2)})
-				if got := m.Read(req); got.Tokens < counted || got.Tokens != max(counted, naive(req)) && counted > 0 {
-					t.Fatalf("a request that was counted as %d (estimate %d) is read as %d", counted, naive(req), got.Tokens)
+				if got := m.Read(req); 5*counted >= naive(req) && got.Tokens != counted {
+					t.Fatalf("a request that was counted as %d is read as %d", counted, got.Tokens)
 				}
 			}
 			before := m.Read(req).Tokens
 			req.Messages = append(req.Messages, aMessage(t))
-			if after := m.Read(req).Tokens; after <= before || after < naive(req) {
-				t.Fatalf("with one more message %d tokens became %d, estimate %d", before, after, naive(req))
+			if after := m.Read(req).Tokens; after <= before {
+				t.Fatalf("with one more message %d tokens became %d", before, after)
 			}
 		}
 	})
+}
+
+// tokenizer counts as a provider does: so many bytes of each script for a token.
+func tokenizer(req *model.Request) int64 {
+	n := 25 * len(req.System)
+	for _, m := range req.Messages {
+		for _, r := range m.Text {
+			switch {
+			case r < 0x80:
+				n += 25
+			case r < 0x500: // Cyrillic: five tokens for twelve letters
+				n += 42
+			default: // Han: seven tokens for ten letters
+				n += 70
+			}
+		}
+	}
+	return int64(n / 100)
+}
+
+// The figures are those of texts that are estimated at more than twice of what a provider
+// counts: after a few counts they are within a tenth, also after a compaction, when no
+// request was counted yet that begins with the same messages.
+func TestEachScriptIsLearnedFromCounts(t *testing.T) {
+	for name, text := range map[string]string{
+		"English": "We keep the log in SQLite, because it needs no server. ",
+		"German":  "Wir führen das Protokoll in SQLite, weil das keinen Server braucht. ",
+		"Russian": "Мы храним журнал в SQLite, потому что серверу там делать нечего. ",
+		"Chinese": "我们把日志保存在 SQLite 里，因为它不需要服务器。",
+	} {
+		t.Run(name, func(t *testing.T) {
+			var m window.Meter
+			req := &model.Request{System: strings.Repeat("Be kind. ", 1000)}
+			for range 5 {
+				req.Messages = append(req.Messages, said(strings.Repeat(text, 100)))
+				m.Learn(req, model.Usage{Input: tokenizer(req)})
+			}
+			near := func(what string, req *model.Request) {
+				t.Helper()
+				if got, want := float64(m.Read(req).Tokens), float64(tokenizer(req)); got < 0.9*want || got > 1.15*want {
+					t.Errorf("%s: read as %.0f, the provider counts %.0f", what, got, want)
+				}
+			}
+			req.Messages = append(req.Messages, said(strings.Repeat(text, 200)))
+			near("what was added", req)
+			near("another history", &model.Request{System: req.System, Messages: []*model.Message{said(strings.Repeat(text, 300))}})
+			m.Forget()
+			if got := m.Read(req); got.Tokens != naive(req) || got.Source != window.FromEstimate {
+				t.Errorf("another model is measured with what was learned: %+v", got)
+			}
+		})
+	}
 }
 
 func TestTheCurrentRunCounts(t *testing.T) {
@@ -115,6 +167,9 @@ func TestNothingIsLearnedFromAProviderThatDoesNotCount(t *testing.T) {
 	if a := m.Learn(req, model.Usage{}); a != (window.Anchor{}) {
 		t.Errorf("learned %+v from nothing", a)
 	}
+	if a := m.Learn(&model.Request{Messages: []*model.Message{said(strings.Repeat("x", 40_000))}}, model.Usage{Input: 20}); a != (window.Anchor{}) {
+		t.Errorf("learned %+v from a server that counts what it has not cached", a)
+	}
 	if r := m.Read(req); r.Source != window.FromEstimate {
 		t.Errorf("source = %s", r.Source)
 	}
@@ -125,8 +180,8 @@ func TestAnEstimateIsCorrectedByWhatWasLearnedOfLongRequests(t *testing.T) {
 	long := &model.Request{Messages: []*model.Message{said(strings.Repeat("x", 40_000))}}
 	m.Learn(long, model.Usage{Input: 15_006}) // half as much again as estimated
 	other := &model.Request{Messages: []*model.Message{said(strings.Repeat("y", 4000))}}
-	if r := m.Read(other); r.Tokens != 1506 {
-		t.Errorf("tokens = %d, want 1506", r.Tokens)
+	if r := m.Read(other); r.Tokens != 1505 {
+		t.Errorf("tokens = %d, want 1505", r.Tokens)
 	}
 	var short window.Meter
 	short.Learn(&model.Request{Messages: []*model.Message{said("a")}}, model.Usage{Input: 1000})

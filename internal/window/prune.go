@@ -9,15 +9,17 @@ import (
 
 // A Pruning says which old results of tools may be shortened in a request.
 type Pruning struct {
+	Above   int // tokens of all messages up to which nothing is shortened
 	Protect int // tokens of the newest messages that are never shortened
 	Every   int // tokens that each step has to save; nothing is shortened if zero
 }
 
 // PruningFor returns the pruning for requests of at most limit tokens. Each step
 // invalidates the provider's cache from the first shortened message on, so there are
-// only a few steps before the session is compacted.
+// only a few steps before the session is compacted, and none while there is room: what is
+// left out may have to be read again.
 func PruningFor(limit int) Pruning {
-	return Pruning{Protect: max(8000, limit/4), Every: max(4096, limit/10)}
+	return Pruning{Above: limit * 3 / 5, Protect: max(8000, limit/4), Every: max(4096, limit/10)}
 }
 
 // The size of a shortened result.
@@ -30,12 +32,25 @@ const (
 // A Pruner shortens old results of tools in requests. The history itself does not
 // change.
 //
-// The result depends only on the history: results are shortened from the oldest on, in
-// steps that each save at least Pruning.Every tokens. A step never changes again, so the
-// beginning of a request stays the same, byte for byte, until the next step.
+// The result depends only on the history: once it has more than Pruning.Above tokens, results
+// are shortened from the oldest on, in steps that each save at least Pruning.Every tokens,
+// until it has no more than that. A step never changes again, so the beginning of a request
+// stays the same, byte for byte, until the next step.
 type Pruner struct {
 	tally tally
 	stubs map[*model.Message]*model.Message
+}
+
+// likely returns the size that messages probably have. A provider counts about four bytes of
+// any script as a token: what Of says of scripts that are not ASCII is for the limit, above
+// which a request is refused, and would shorten such a history at half of the size.
+func (t *tally) likely() (n int) {
+	all := t.lettersBefore(len(t.sums))
+	n = t.total()
+	for i := ascii + 1; i < Scripts; i++ {
+		n -= all[i]/wideBytes - all[i]/asciiBytes
+	}
+	return n
 }
 
 // Prune returns the list with old results shortened, and the number of tokens that
@@ -66,14 +81,16 @@ func (p *Pruner) choose(list []*model.Message, how Pruning) (out []int) {
 	if how.Every <= 0 {
 		return nil
 	}
+	need := p.tally.likely() - how.Above
 	end := p.protected(list, how.Protect)
-	step, won := 0, 0
-	for i := range end {
+	step, won, saved := 0, 0, 0
+	for i := 0; i < end && saved < need; i++ {
 		if gain := p.gain(list, i); gain > 0 {
 			out = append(out, i)
 			won += gain
 		}
 		if won >= how.Every {
+			saved += won
 			step, won = len(out), 0
 		}
 	}

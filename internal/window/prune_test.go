@@ -33,7 +33,7 @@ func size(list []*model.Message) (n int) {
 
 func TestPruningIsOnlyOfOldOutputAndTheBeginningStaysUntilItIsWorthIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		how := window.Pruning{Protect: rapid.IntRange(0, 6000).Draw(t, "protect"), Every: rapid.IntRange(1, 6000).Draw(t, "every")}
+		how := window.Pruning{Above: rapid.IntRange(0, 20_000).Draw(t, "above"), Protect: rapid.IntRange(0, 6000).Draw(t, "protect"), Every: rapid.IntRange(1, 6000).Draw(t, "every")}
 		var p window.Pruner
 		var list, before []*model.Message
 		savedBefore := 0
@@ -66,6 +66,9 @@ func checkPruned(t *rapid.T, list, pruned []*model.Message, how window.Pruning) 
 	if len(list) != len(pruned) {
 		t.Fatalf("%d messages became %d", len(list), len(pruned))
 	}
+	if size(list) <= how.Above && !slices.Equal(list, pruned) {
+		t.Fatalf("%d tokens were shortened, although %d are no pressure", size(list), how.Above)
+	}
 	for i, m := range list {
 		stub := pruned[i]
 		switch {
@@ -90,7 +93,7 @@ func TestOneLongTurnIsPrunedToo(t *testing.T) {
 	}
 	var p window.Pruner
 	pruned, saved := p.Prune(list, window.PruningFor(50_000))
-	if saved < 80_000 {
+	if left := size(list) - saved; left > 30_000 || left < 20_000 {
 		t.Errorf("saved %d tokens of %d", saved, size(list))
 	}
 	if text := pruned[2].Text; !strings.HasPrefix(text, "first line\n") || !strings.Contains(text, "7811 bytes") {
@@ -103,10 +106,35 @@ func TestOneLongTurnIsPrunedToo(t *testing.T) {
 
 func TestLittleIsNotPruned(t *testing.T) {
 	list := []*model.Message{{Role: model.Assistant, Calls: []model.Call{{ID: "c"}}}, {Role: model.ToolRole, CallID: "c", Text: strings.Repeat("x", 20_000)}, said("and?"), {Role: model.Assistant, Text: "so"}}
-	for name, how := range map[string]window.Pruning{"too little": {Every: 10_000}, "off": {}, "protected": {Protect: 10_000, Every: 1}} {
+	for name, how := range map[string]window.Pruning{"too little": {Every: 10_000}, "off": {}, "protected": {Protect: 10_000, Every: 1}, "no pressure": {Above: 10_000, Every: 1}} {
 		var p window.Pruner
 		if pruned, saved := p.Prune(list, how); saved != 0 || !slices.Equal(pruned, list) {
 			t.Errorf("%s: saved %d", name, saved)
+		}
+	}
+}
+
+// A window of 128k is used: with little of the history protected, requests would else never
+// have more than a third of it.
+func TestNothingIsPrunedWhileThereIsRoom(t *testing.T) {
+	const limit = 128_000
+	for name, letter := range map[string]string{"Latin": "x", "Cyrillic": "ж"} {
+		var p window.Pruner
+		list := []*model.Message{said("do it")}
+		for bytes := 0; bytes < 4*limit/2; bytes += 8000 { // half of the window, at four bytes for a token
+			list = append(list, &model.Message{Role: model.Assistant, Calls: []model.Call{{ID: "c", Name: "bash"}}},
+				&model.Message{Role: model.ToolRole, CallID: "c", Text: strings.Repeat(letter, 8000/len(letter))})
+		}
+		if _, saved := p.Prune(list, window.PruningFor(limit)); saved != 0 {
+			t.Errorf("%s: %d tokens of %d were saved, with a limit of %d", name, saved, size(list), limit)
+		}
+		for range 60 {
+			list = append(list, &model.Message{Role: model.Assistant, Calls: []model.Call{{ID: "c", Name: "bash"}}},
+				&model.Message{Role: model.ToolRole, CallID: "c", Text: strings.Repeat("x", 8000)})
+		}
+		pruned, saved := p.Prune(list, window.PruningFor(limit))
+		if saved == 0 || name == "Latin" && (size(pruned) > limit*7/10 || size(pruned) < limit/2) {
+			t.Errorf("%s: %d tokens became %d, with a limit of %d", name, size(list), size(pruned), limit)
 		}
 	}
 }

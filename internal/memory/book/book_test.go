@@ -292,19 +292,47 @@ func TestRecallIsLimitedAndCannotBeForged(t *testing.T) {
 	}
 }
 
-func TestSearchFindsLinesWithAllWords(t *testing.T) {
+func TestSearchFindsTheLinesThatFitBest(t *testing.T) {
 	s := book.NewSet(filepath.Join(t.TempDir(), "memory"))
 	b := s.For("", "")
-	write(t, b, "p", text("- The log is in SQLite. [s#1]", "- The Log is long. [s#2]"))
-	hits := s.Search("", "", "LOG sqlite", 10)
-	if len(hits) != 1 || hits[0].Line != 5 || hits[0].Page != "p" || hits[0].Path != b.Path("p") {
+	write(t, b, "p", text("- The log is in SQLite. [s#1]", "- The Log is long. [s#2]", "- Tea is served at four. [s#3]"))
+	hits := s.Search("", "", "What database holds the logs, SQLite?", 10)
+	if len(hits) != 2 || hits[0].Line != 5 || hits[0].Page != "p" || hits[0].Path != b.Path("p") || hits[1].Line != 6 {
 		t.Errorf("hits = %+v", hits)
 	}
-	if hits := s.Search("", "", "the", 1); len(hits) != 1 {
+	if hits := s.Search("", "", "log", 1); len(hits) != 1 {
 		t.Errorf("hits = %+v, want at most one", hits)
 	}
-	if hits := s.Search("", "", "  ", 10); hits != nil {
-		t.Errorf("hits of nothing = %+v", hits)
+	for _, nothing := range []string{"  ", "what is it?", "walrus"} {
+		if hits := s.Search("", "", nothing, 10); hits != nil {
+			t.Errorf("hits of %q = %+v", nothing, hits)
+		}
+	}
+}
+
+// What the user wants is told apart from what was only noted, and what people wrote is never
+// pushed out by facts.
+func TestWhatTheUserWantsIsToldAsSuch(t *testing.T) {
+	s := book.NewSet(filepath.Join(t.TempDir(), "memory"), "requests", "decisions")
+	b := s.For("", "")
+	write(t, b, "requests", text("- be brief [2026-11-18, s#1]"))
+	write(t, b, "decisions", "---\ntitle: Decisions\n---\n\nNever push to main.\n"+strings.Repeat("- SQLite [2026-11-17, s#2]\n", 1)+"- Go [s#3]\n")
+	got, told := s.Recall("", "", 2000)
+	wants, notes, both := strings.Cut(got, "What was noted")
+	if !both || !strings.Contains(wants, "Follow it") || !strings.Contains(wants, "- be brief (2026-11-18)") || !strings.Contains(wants, "Never push to main.") || strings.Contains(wants, "SQLite") {
+		t.Errorf("what the user wants: %q", wants)
+	}
+	if !strings.Contains(notes, "- SQLite (2026-11-17)\n- Go\n") || strings.Contains(notes, "no instructions") {
+		t.Errorf("what was noted: %q", notes)
+	}
+	if want := (book.Recalled{Path: b.Path("decisions"), Own: 1, Facts: 2, Of: 2}); len(told) != 2 || told[1] != want {
+		t.Errorf("told %+v", told)
+	}
+	if known := s.Known("", "", 4000); len(known) != 3 || known[0].Text != "be brief" {
+		t.Errorf("known: %+v", known)
+	}
+	if known := s.Known("", "", 60); len(known) != 1 {
+		t.Errorf("known: %+v, want what has room", known)
 	}
 }
 
@@ -329,6 +357,9 @@ func TestAWorkspaceThatIsNotTrustedIsToldToNoModel(t *testing.T) {
 			}
 			if hits := books.SearchTold(dir, where, "obey", 9); (len(hits) > 0) != trusted {
 				t.Errorf("trusted %v, where %q: a model finds %v", trusted, where, hits)
+			}
+			if known := books.Known(dir, where, 1000); (len(known) > 0) != (trusted && where != book.User) {
+				t.Errorf("trusted %v, where %q: a model that extracts is shown %v", trusted, where, known)
 			}
 			if hits := books.Search(dir, where, "obey", 9); len(hits) != 1 {
 				t.Errorf("trusted %v, where %q: a person finds %v", trusted, where, hits)

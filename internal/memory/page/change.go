@@ -7,8 +7,22 @@ import (
 	"strings"
 )
 
+// Supersede returns a page without the facts that have one of the given texts, and those
+// facts. Text of people stays, whatever it says.
+func (p *Page) Supersede(texts []string) (next *Page, gone []Fact) {
+	next = p.clone()
+	next.lines = slices.DeleteFunc(next.lines, func(l line) bool {
+		old := l.isFact() && slices.ContainsFunc(texts, func(text string) bool { return same(text) == same(l.fact.Text) })
+		if old {
+			gone = append(gone, l.fact)
+		}
+		return old
+	})
+	return next, gone
+}
+
 // Add returns a page with more facts. A fact that the page has already gets the new
-// sources and moves to the end. If the page becomes too long, its oldest facts are dropped
+// sources and the later day, and moves to the end. If the page becomes too long, its oldest facts are dropped
 // and returned.
 func (p *Page) Add(facts []Fact) (next *Page, dropped []Fact, err error) {
 	next = p.clone()
@@ -37,6 +51,8 @@ func (f Fact) check() error {
 		return errors.New("a fact without text")
 	case len(f.Text) > MostLine:
 		return fmt.Errorf("a fact of %d bytes: %d are allowed; say it more briefly", len(f.Text), MostLine)
+	case f.Day != "" && !IsDay(f.Day):
+		return fmt.Errorf("the fact %q is of the day %q: write it like 2026-11-18", f.Text, f.Day)
 	case len(f.Sources) == 0:
 		return fmt.Errorf("the fact %q does not say where it comes from", f.Text)
 	}
@@ -51,7 +67,7 @@ func (f Fact) check() error {
 func (p *Page) add(f Fact) {
 	i := slices.IndexFunc(p.lines, func(l line) bool { return l.isFact() && same(l.fact.Text) == same(f.Text) })
 	if i < 0 {
-		p.lines = append(p.lines, line{fact: Fact{f.Text, merge(nil, f.Sources)}})
+		p.lines = append(p.lines, line{fact: Fact{f.Text, f.Day, merge(nil, f.Sources)}})
 		return
 	}
 	known := p.lines[i].fact
@@ -59,7 +75,7 @@ func (p *Page) add(f Fact) {
 	if slices.Equal(sources, known.Sources) {
 		return // it is not new, so it stays where it is
 	}
-	p.lines = append(slices.Delete(p.lines, i, i+1), line{fact: Fact{known.Text, sources}})
+	p.lines = append(slices.Delete(p.lines, i, i+1), line{fact: Fact{known.Text, max(known.Day, f.Day), sources}})
 }
 
 // shrink drops the oldest facts until the page is short enough.
@@ -102,44 +118,78 @@ func (p *Page) Forget(session string) (*Page, error) {
 	return next, nil
 }
 
-// Recall returns the newest lines of pages without their sources, with at most most bytes
-// in total. Earlier pages come first, and get their share first.
-func Recall(pages []*Page, most int) string {
-	var w strings.Builder
+// A Share is what is recalled of a page.
+type Share struct {
+	Own   []string // text of people, in order
+	Facts []Fact   // the newest facts, the oldest of them first
+	Of    int      // number of facts that the page has
+	Cut   bool     // true if not all text of people fits
+}
+
+// Recall returns what is recalled of pages: at most most bytes in total. What people wrote
+// comes first, because they wrote it to be read; facts share the rest. Earlier pages get
+// their share first.
+func Recall(pages []*Page, most int) []Share {
+	shares := make([]Share, len(pages))
+	left := most
 	for i, p := range pages {
-		share := (most - w.Len()) / (len(pages) - i)
-		w.WriteString(p.recall(share))
+		left -= shares[i].takeOwn(p, left)
 	}
-	return w.String()
+	for i, p := range pages {
+		left -= shares[i].takeFacts(p, left/(len(pages)-i))
+	}
+	return shares
 }
 
-func (p *Page) recall(most int) string {
-	title := "# " + p.Title + "\n"
-	left := most - len(title)
-	first := len(p.lines)
-	for first > 0 {
-		if cost := len(p.lines[first-1].withoutSources()); cost > left {
-			break
-		} else {
-			left -= cost
+// blank reports whether a line has no text.
+func blank(text string) bool { return strings.TrimSpace(text) == "" }
+
+// takeOwn takes the text of people, as much as fits, and returns its size.
+func (s *Share) takeOwn(p *Page, most int) (size int) {
+	for _, l := range p.lines {
+		if l.isFact() || blank(l.own) {
+			continue
 		}
-		first--
+		cost := len(l.own) + 1
+		if size == 0 {
+			cost += titleCost(p)
+		}
+		if size+cost > most {
+			s.Cut = true
+			break
+		}
+		size += cost
+		s.Own = append(s.Own, l.own)
 	}
-	if first == len(p.lines) {
-		return ""
-	}
-	var w strings.Builder
-	w.WriteString(title)
-	for _, l := range p.lines[first:] {
-		w.WriteString(l.withoutSources())
-	}
-	return w.String()
+	return size
 }
 
-// withoutSources returns a line without its sources, which mean nothing to a model.
-func (l line) withoutSources() string {
-	if l.isFact() {
-		return "- " + l.fact.Text + "\n"
+// takeFacts takes the newest facts that fit, and returns their size.
+func (s *Share) takeFacts(p *Page, most int) (size int) {
+	facts := p.Facts()
+	s.Of = len(facts)
+	for i := len(facts) - 1; i >= 0; i-- {
+		cost := len(facts[i].Told()) + 1
+		if size == 0 {
+			cost += titleCost(p)
+		}
+		if size+cost > most {
+			break
+		}
+		size += cost
+		s.Facts = facts[i:]
 	}
-	return l.own + "\n"
+	return size
+}
+
+// titleCost is the size of the line above the facts or the text of a page.
+func titleCost(p *Page) int { return len("# ") + len(p.Title) + 1 }
+
+// Told returns a fact as a model reads it: with its day, and without its sources, which
+// mean nothing to a model.
+func (f Fact) Told() string {
+	if f.Day == "" {
+		return "- " + f.Text
+	}
+	return "- " + f.Text + " (" + f.Day + ")"
 }

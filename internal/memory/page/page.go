@@ -5,9 +5,10 @@
 //	title: Decisions
 //	---
 //
-//	- The log is kept in SQLite. [s1#12-15, s2#7]
+//	- The log is kept in SQLite. [2026-11-18, s1#12-15, s2#7]
 //
-// A list item that ends with sources is a fact. Everything else is text of people: it
+// A list item that ends with sources is a fact; before them comes the day on which it was last
+// said, if that is known. Everything else is text of people: it
 // stays where it is, and no job ever removes it.
 //
 //   - [Parse] and [Page.Format] are inverse to each other for facts. Parsing and
@@ -22,6 +23,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/abide-run/abide/internal/lazyregexp"
@@ -36,7 +38,14 @@ const (
 // A Fact is one fact of a page, which is one line.
 type Fact struct {
 	Text    string
+	Day     string   // day on which it was last said, like 2026-11-18; empty if it is not known
 	Sources []Source // sources of the fact, at least one
+}
+
+// IsDay reports whether a text is a day.
+func IsDay(text string) bool {
+	_, err := time.Parse(time.DateOnly, text)
+	return err == nil
 }
 
 // A Page is a list of facts and lines of other text.
@@ -125,6 +134,10 @@ func parseLine(text string) line {
 
 func (f *Fact) parseSources(text string) bool {
 	var list []Source
+	first, rest, more := strings.Cut(text, ",")
+	if more && IsDay(strings.TrimSpace(first)) {
+		f.Day, text = strings.TrimSpace(first), rest
+	}
 	for part := range strings.SplitSeq(text, ",") {
 		s, err := ParseSource(strings.TrimSpace(part))
 		if err != nil {
@@ -154,9 +167,12 @@ func (l line) format() string {
 	if !l.isFact() {
 		return l.own
 	}
-	sources := make([]string, len(l.fact.Sources))
-	for i, s := range l.fact.Sources {
-		sources[i] = s.String()
+	var sources []string
+	if l.fact.Day != "" {
+		sources = append(sources, l.fact.Day)
+	}
+	for _, s := range l.fact.Sources {
+		sources = append(sources, s.String())
 	}
 	return "- " + l.fact.Text + " [" + strings.Join(sources, ", ") + "]"
 }

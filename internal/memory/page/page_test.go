@@ -149,24 +149,83 @@ func TestForgettingASessionRemovesWhatCameOnlyFromIt(t *testing.T) {
 func TestWhatIsRecalledFitsAndIsTheNewest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var pages []*page.Page
+		own := 0
 		for i := range rapid.IntRange(0, 4).Draw(t, "pages") {
-			p := page.New(fmt.Sprint("Page ", i))
+			text := ""
+			for k := range rapid.IntRange(0, 3).Draw(t, "own") {
+				line := fmt.Sprintf("own %d %d", i, k)
+				text += line + "\n"
+				own += len(line) + 1
+			}
+			p, err := page.Parse(fmt.Sprintf("---\ntitle: Page %d\n---\n\n%s", i, text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			own += len("# Page 1\n")
 			for k := range rapid.IntRange(0, 20).Draw(t, "facts") {
 				p, _, _ = p.Add([]page.Fact{fact(fmt.Sprintf("fact %d", k), from("s", 1, 1))})
 			}
 			pages = append(pages, p)
 		}
 		most := rapid.IntRange(0, 600).Draw(t, "most")
-		text := page.Recall(pages, most)
-		if len(text) > most {
-			t.Fatalf("%d bytes, want at most %d", len(text), most)
-		}
-		for _, p := range pages {
-			if facts := p.Facts(); len(facts) > 0 && strings.Contains(text, "# "+p.Title) && !strings.Contains(text, "- "+facts[len(facts)-1].Text+"\n") {
-				t.Fatalf("the newest fact of %s is missing: %q", p.Title, text)
+		size := 0
+		for i, share := range page.Recall(pages, most) {
+			for _, line := range share.Own {
+				size += len(line) + 1
+			}
+			for _, f := range share.Facts {
+				size += len(f.Told()) + 1
+			}
+			facts := pages[i].Facts()
+			if n := len(share.Facts); n > 0 && share.Facts[n-1].Text != facts[len(facts)-1].Text || share.Of != len(facts) {
+				t.Fatalf("the newest fact of page %d is missing: %+v", i, share)
+			}
+			if share.Cut != (len(share.Own) < strings.Count(pages[i].Format(), "own ")) {
+				t.Fatalf("page %d: %+v", i, share)
+			}
+			if own <= most && share.Cut {
+				t.Fatalf("%d bytes of people's own text are cut, with room for %d", own, most)
 			}
 		}
+		if size > most {
+			t.Fatalf("%d bytes, want at most %d", size, most)
+		}
 	})
+}
+
+// A person's remark at the top of a page is told however many facts came after it.
+func TestWhatPeopleWroteIsRecalledBeforeFacts(t *testing.T) {
+	p := parse(t, "---\ntitle: Notes\n---\n\nNever push to main.\n")
+	for k := range 200 {
+		p, _, _ = p.Add([]page.Fact{fact(fmt.Sprintf("fact %d", k), from("s", 1, 1))})
+	}
+	share := page.Recall([]*page.Page{p}, 200)[0]
+	if len(share.Own) != 1 || share.Own[0] != "Never push to main." || len(share.Facts) == 0 || len(share.Facts) == 200 {
+		t.Errorf("recalled %+v", share)
+	}
+}
+
+func TestAFactHasADayAndCanBeSuperseded(t *testing.T) {
+	p := parse(t, decisions)
+	next, _, err := p.Add([]page.Fact{{Text: "the log is kept in sqlite", Day: "2026-11-18", Sources: []page.Source{from("s9", 1, 1)}}, {Text: "Old.", Day: "2026-01-01", Sources: []page.Source{from("s9", 2, 2)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := next.Format()
+	if !strings.Contains(text, "- The log is kept in SQLite. [2026-11-18, s1#12-15, s2#7, s9#1]\n- Old. [2026-01-01, s9#2]\n") {
+		t.Fatalf("the page is:\n%s", text)
+	}
+	again := parse(t, text)
+	if facts := again.Facts(); facts[1].Day != "2026-11-18" || facts[1].Told() != "- The log is kept in SQLite. (2026-11-18)" || facts[0].Day != "" {
+		t.Errorf("read again: %+v", facts)
+	}
+	less, gone := again.Supersede([]string{"OLD", "My own remark."})
+	if len(gone) != 1 || gone[0].Text != "Old." || !strings.Contains(less.Format(), "My own remark.") || strings.Contains(less.Format(), "Old.") {
+		t.Errorf("superseded %+v, left:\n%s", gone, less.Format())
+	}
+	if _, _, err := p.Add([]page.Fact{{Text: "x", Day: "yesterday", Sources: []page.Source{from("s", 1, 1)}}}); err == nil {
+		t.Error("a day that is none was taken")
+	}
 }
 
 // A naive model: a map from text to the set of events.

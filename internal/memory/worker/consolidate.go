@@ -93,7 +93,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // writePages writes the findings into pages, and records that.
 func (w *Worker) writePages(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
-	facts, through, err := w.collectFacts(ctx, j.Session, looked)
+	facts, replaced, through, err := w.collectFacts(ctx, j.Session, looked)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (w *Worker) writePages(ctx context.Context, j eventlog.Job, looked session.
 	b := w.books.For(looked.Config.LocalDirectory(), looked.Config.Memory.Where)
 	var errs []error
 	for _, kind := range memory.Kinds {
-		changed, err := addFacts(b, kind, facts[kind])
+		changed, err := addFacts(b, kind, facts[kind], replaced)
 		if changed != nil {
 			d.Pages = append(d.Pages, *changed)
 		}
@@ -120,45 +120,47 @@ func (w *Worker) writePages(ctx context.Context, j eventlog.Job, looked session.
 	return w.host.Memory.RecordConsolidation(ctx, j, looked, d)
 }
 
-// collectFacts returns the findings since the last consolidation as facts by kind, and
-// the position of the newest event that contains some.
-func (w *Worker) collectFacts(ctx context.Context, id event.SessionID, looked session.Remembered) (map[string][]page.Fact, event.Seq, error) {
-	facts := make(map[string][]page.Fact)
-	through := looked.Through
+// collectFacts returns the findings since the last consolidation as facts by kind, the texts
+// of the facts that they take the place of, and the position of the newest event that
+// contains some.
+func (w *Worker) collectFacts(ctx context.Context, id event.SessionID, looked session.Remembered) (facts map[string][]page.Fact, replaced []string, through event.Seq, err error) {
+	facts = make(map[string][]page.Fact)
+	through = looked.Through
 	for e, err := range w.store.Read(ctx, id, looked.Through) {
 		if err != nil {
-			return nil, 0, err
+			return nil, nil, 0, err
 		}
 		if e.Type != event.MemoryExtracted || e.Seq > looked.Waiting {
 			continue
 		}
 		d, err := event.As[event.MemoryExtractedData](e)
 		if err != nil {
-			return nil, 0, err
+			return nil, nil, 0, err
 		}
 		found, part, err := decodeFindings(d)
 		if err != nil {
-			return nil, 0, fmt.Errorf("event %d: %w", e.Seq, err)
+			return nil, nil, 0, fmt.Errorf("event %d: %w", e.Seq, err)
 		}
-		for kind, more := range found.Facts(id, part) {
+		for kind, more := range found.Facts(id, part, d.Day) {
 			facts[kind] = append(facts[kind], more...)
 		}
+		replaced = append(replaced, found.Replaced()...)
 		through = e.Seq
 	}
-	return facts, through, nil
+	return facts, replaced, through, nil
 }
 
 // mostEdits is the number of attempts to change a page that people edit at the same time.
 const mostEdits = 10
 
-// addFacts adds facts to a page, and describes the change. It returns nil if nothing has
-// changed.
-func addFacts(b *book.Book, name string, facts []page.Fact) (changed *event.MemoryPage, err error) {
-	if len(facts) == 0 {
+// addFacts adds facts to a page, removes those that were replaced, and describes the change.
+// It returns nil if nothing has changed.
+func addFacts(b *book.Book, name string, facts []page.Fact, replaced []string) (changed *event.MemoryPage, err error) {
+	if len(facts) == 0 && len(replaced) == 0 {
 		return nil, nil
 	}
 	for range mostEdits {
-		if changed, err = tryAddFacts(b, name, facts); !errors.Is(err, book.ErrChanged) {
+		if changed, err = tryAddFacts(b, name, facts, replaced); !errors.Is(err, book.ErrChanged) {
 			break
 		}
 	}
@@ -167,21 +169,28 @@ func addFacts(b *book.Book, name string, facts []page.Fact) (changed *event.Memo
 
 // tryAddFacts is one attempt of addFacts. Its error wraps book.ErrChanged if somebody changed
 // the page meanwhile.
-func tryAddFacts(b *book.Book, name string, facts []page.Fact) (*event.MemoryPage, error) {
+func tryAddFacts(b *book.Book, name string, facts []page.Fact, replaced []string) (*event.MemoryPage, error) {
 	p, was, err := b.Page(name)
 	if err != nil {
 		return nil, err
 	}
-	next, dropped, err := p.Add(facts)
-	if errors.Is(err, page.ErrUnchanged) {
+	next, gone := p.Supersede(replaced)
+	more, dropped, err := next.Add(facts)
+	switch {
+	case errors.Is(err, page.ErrUnchanged) && len(gone) == 0:
+		return nil, nil
+	case errors.Is(err, page.ErrUnchanged):
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", b.Path(name), err)
+	default:
+		next = more
+	}
+	version, err := b.Write(name, next.Format(), was)
+	if errors.Is(err, page.ErrUnchanged) { // it takes the place of itself
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", b.Path(name), err)
-	}
-	version, err := b.Write(name, next.Format(), was)
-	if err != nil {
 		return nil, err
 	}
-	return &event.MemoryPage{Path: b.Path(name), Version: version, Added: len(facts), Dropped: len(dropped)}, nil
+	return &event.MemoryPage{Path: b.Path(name), Version: version, Added: len(facts), Dropped: len(dropped), Superseded: len(gone)}, nil
 }

@@ -80,7 +80,7 @@ func TestASessionIsConsolidatedOnceItHasBeenIdleForLongerThanTheLimit(t *testing
 				l.Errorf("idle for %v: %d consolidations, want %d", tt.idle, n, tt.want)
 			}
 		}
-		if text := l.page(memory.KindDecisions); !strings.Contains(text, "- SQLite it is: because [s#") {
+		if text := l.page(memory.KindDecisions); !strings.Contains(text, "- SQLite it is: because [2000-01-01, s#") {
 			l.Errorf("decisions:\n%s", text)
 		}
 		if left := l.jobs(); len(left) != 0 {
@@ -567,7 +567,7 @@ func TestANewSessionIsToldWhatIsRemembered(t *testing.T) {
 		l.model.mu.Unlock()
 		l.create("new")
 		l.turn("new", "hello")
-		if !strings.Contains(system, "<memory>") || !strings.Contains(system, "- SQLite it is: because\n") {
+		if !strings.Contains(system, "<memory>") || !strings.Contains(system, "- SQLite it is: because (2000-01-01)\n") {
 			l.Errorf("the model was told:\n%s", system)
 		}
 		first := system

@@ -69,6 +69,7 @@ type passage struct {
 	ends    []eventlog.End // end of the log before the first event, and after each event
 	weights []int64        // weight of each event
 	weight  int64          // sum of the weights
+	times   []time.Time    // time of each event
 
 	history transcript.History
 	results map[string]event.Seq // position of each result, by the id of the call
@@ -118,6 +119,8 @@ func (w *Worker) read(ctx context.Context, j eventlog.Job, looked session.Rememb
 func (p *passage) countEvent(e event.Event) {
 	p.weights = append(p.weights, turn.Weight(e))
 	p.weight += turn.Weight(e)
+	head, _ := e.Head() // what cannot be read is reported where it matters
+	p.times = append(p.times, head.Time)
 	if n := len(p.ends); n > 0 { // otherwise the ends are not needed
 		p.ends = append(p.ends, p.ends[n-1].Next(e.Bytes))
 	}
@@ -143,7 +146,7 @@ func (p *passage) addEvent(e event.Event, upTo event.Seq) error {
 func (p *passage) makeEntries() error {
 	_, items, err := p.history.Items()
 	for _, item := range items {
-		p.entries = append(p.entries, memory.Entry{At: max(item.At, p.results[item.CallID]), Message: item.Message})
+		p.entries = append(p.entries, memory.Entry{At: max(item.At, p.results[item.CallID]), Asked: item.Asked, Message: item.Message})
 	}
 	return err
 }
@@ -196,10 +199,11 @@ func (w *Worker) find(ctx context.Context, j eventlog.Job, looked session.Rememb
 	if err != nil {
 		return event.MemoryExtractedData{}, err
 	}
-	batch := p.next(room)
+	known := w.known(looked, memory.KnownBytes(room))
+	batch := p.next(room - memory.KnownBytes(room)/2)
 	d := p.data(j, batch)
-	d.Model = to.Name
-	x := memory.NewExtraction(batch, model.Request{Session: string(j.Session), Model: to.Name, MaxOutput: output})
+	d.Model, d.Day = to.Name, p.day(batch)
+	x := memory.NewExtraction(batch, known, model.Request{Session: string(j.Session), Model: to.Name, MaxOutput: output})
 	if err := w.ask(ctx, j.Session, looked.Config, to, x, &d.Usage); err != nil {
 		return d, err
 	}
@@ -208,6 +212,22 @@ func (w *Worker) find(ctx context.Context, j eventlog.Job, looked session.Rememb
 		return d, err
 	}
 	return d, addFindings(&d, found)
+}
+
+// known returns the facts that the findings of a session can supersede.
+func (w *Worker) known(looked session.Remembered, bytes int) (texts []string) {
+	for _, f := range w.books.Known(looked.Config.LocalDirectory(), looked.Config.Memory.Where, bytes) {
+		texts = append(texts, f.Text)
+	}
+	return texts
+}
+
+// day returns the day of the last event of a batch.
+func (p *passage) day(b memory.Batch) string {
+	if n := int(b.To - p.after - 1); n >= 0 && n < len(p.times) && !p.times[n].IsZero() {
+		return p.times[n].Format(time.DateOnly)
+	}
+	return ""
 }
 
 // limitsOf returns the number of tokens that a text and its answer may have for a model.

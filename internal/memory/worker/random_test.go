@@ -37,7 +37,7 @@ func (w *randomTest) note(_ context.Context, req *model.Request) (*model.Reply, 
 		return nil, &model.Error{Kind: model.KindNetwork, Message: "no"}
 	}
 	var found memory.Extracted
-	for _, word := range aWord.FindAllString(req.Messages[0].Text, -1) {
+	for _, word := range aWord.FindAllString(record(req), -1) {
 		found.Decisions = append(found.Decisions, memory.Decision{Chosen: word})
 	}
 	return handIn(found), nil

@@ -66,6 +66,10 @@ func (w *Worker) Start() { w.runner.Start() }
 // Stop stops doing jobs, and waits for those that have begun. Start can be called again.
 func (w *Worker) Stop() { w.runner.Stop() }
 
+// Drain does the jobs that are due for at most the given time, if the worker was not started,
+// and returns how many are left.
+func (w *Worker) Drain(most time.Duration) (left int) { return w.runner.Drain(most) }
+
 // Wait waits until a job is done.
 func (w *Worker) Wait(ctx context.Context, id string) error { return w.runner.Wait(ctx, id) }
 
@@ -138,9 +142,14 @@ func (w *Worker) GiveUp(ctx context.Context, j eventlog.Job) error {
 }
 
 // recall returns the text from memory that a new session in a working directory gets,
-// and the paths of its pages.
-func (w *Worker) recall(dir, where string, tokens int) (string, []string) {
-	return w.books.Recall(dir, where, 4*tokens)
+// and what it is of each page.
+func (w *Worker) recall(dir, where string, tokens int) (string, []event.MemoryPart) {
+	text, told := w.books.Recall(dir, where, 4*tokens)
+	var parts []event.MemoryPart
+	for _, r := range told {
+		parts = append(parts, event.MemoryPart{Path: r.Path, Own: r.Own, Facts: r.Facts, Of: r.Of})
+	}
+	return text, parts
 }
 
 // Forget removes the facts that only came from a session from the pages of its workspace

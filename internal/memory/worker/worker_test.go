@@ -62,7 +62,7 @@ func (m *scriptedModel) Ask(ctx context.Context, req *model.Request, _ func(mode
 		return &model.Reply{Text: text, Usage: model.Usage{Input: 100, Output: 1}}, nil
 	}
 	m.mu.Lock()
-	m.records = append(m.records, req.Messages[0].Text)
+	m.records = append(m.records, record(req))
 	extract, gate := m.extract, m.gates[req.Session]
 	m.mu.Unlock()
 	if gate != nil {
@@ -76,6 +76,12 @@ func (m *scriptedModel) Ask(ctx context.Context, req *model.Request, _ func(mode
 		return handIn(memory.Extracted{}), nil
 	}
 	return extract(ctx, req)
+}
+
+// record returns the part of the log that an extraction is about, without what is known.
+func record(req *model.Request) string {
+	_, text, _ := strings.Cut(req.Messages[0].Text, "<record>")
+	return text
 }
 
 func extracts(req *model.Request) bool {

@@ -103,6 +103,9 @@ func ending(q *remote.Query) []byte {
 	if asksByTool(q) && !thinkingOf(q).on() { // a model that thinks cannot be made to call a tool
 		b = append(b, `,"tool_choice":{"type":"any"}`...)
 	}
+	if q.Calling == model.MustNotCall && q.HasTools() && !asksByTool(q) { // the cache of the messages depends on it
+		b = append(b, `,"tool_choice":{"type":"none"}`...)
+	}
 	if !thinkingOf(q).on() { // it cannot be set for a model that thinks
 		b = q.AppendSampling(b)
 	}

@@ -3,6 +3,7 @@ package openai
 import (
 	"strconv"
 
+	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/plainjson"
 	"github.com/abide-run/abide/internal/model/profile"
 	"github.com/abide-run/abide/internal/model/remote"
@@ -33,6 +34,8 @@ func appendAnswerTool(parts [][]byte, q *remote.Query) [][]byte {
 // appendForm appends the form that the answer must have.
 func appendForm(b []byte, q *remote.Query) []byte {
 	switch {
+	case q.Schema == nil && q.Calling != model.MayCall && q.HasTools():
+		return append(b, `,"tool_choice":"none"`...)
 	case q.Schema == nil:
 		return b
 	case form(q) == profile.AnswerByCall:

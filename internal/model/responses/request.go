@@ -76,6 +76,9 @@ func options(q *remote.Query) []byte {
 	if q.Session != "" { // requests with the same key share a cache
 		b = plainjson.AppendString(append(b, `,"prompt_cache_key":`...), remote.FitID(q.Session))
 	}
+	if q.Calling != model.MayCall && q.HasTools() {
+		b = append(b, `,"tool_choice":"none"`...)
+	}
 	b = q.AppendSampling(b)
 	if q.Stream {
 		b = append(b, `,"stream":true`...)

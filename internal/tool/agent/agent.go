@@ -152,6 +152,6 @@ func spec(agents []string) tool.Spec {
 	}
 	return tool.Spec{
 		Name: "task", Parameters: schema, Replay: tool.Keyed, Agent: true,
-		Description: "Give work to an agent with a conversation of its own, and wait for its answer. Use it for work whose details you need not see.",
+		Description: "Give work to an agent with a conversation of its own, and wait for its answer. Use it for work whose details you need not see, such as a search through many files, and for several pieces of work at once. Do not use it for what you can do with one or two calls, or for work that needs this conversation.\n\nExample: {\"description\": \"Find the callers\", \"prompt\": \"List all callers of turn.Next with file and line.\", \"agent_type\": \"explore\", \"name\": \"callers\"}",
 	}
 }

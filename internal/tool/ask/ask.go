@@ -14,7 +14,7 @@ import (
 
 var spec = tool.Spec{
 	Name:        tool.AskUser,
-	Description: "Ask the user a question and wait for the answer. Use it when you cannot go on without a decision or a fact that only the user has.",
+	Description: "Ask the user a question and wait for the answer. Use it when you cannot go on without a decision or a fact that only the user has. Do not use it for what files, commands or memory can tell you, or to have work praised.\n\nExample: {\"question\": \"Which database is the migration for?\", \"choices\": [\"staging\", \"production\"]}",
 	Parameters: json.RawMessage(`{"type":"object","properties":{` +
 		`"question":{"type":"string","description":"The question, complete in itself."},` +
 		`"choices":{"type":"array","items":{"type":"string"},"description":"Answers to choose from, if there are some."}},` +

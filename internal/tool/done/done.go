@@ -14,7 +14,7 @@ import (
 
 var spec = tool.Spec{
 	Name:        "task_complete",
-	Description: "Say that all that was asked for is done, and end. Nobody is there to answer questions: go on by yourself until then.",
+	Description: "Say that all that was asked for is done, and end. Nobody is there to answer questions: go on by yourself until then. Use it once, when everything is done and checked. Do not use it while something is open, fails or runs.\n\nExample: {\"summary\": \"The parser accepts comments; all tests pass.\"}",
 	Parameters: json.RawMessage(`{"type":"object","properties":{` +
 		`"summary":{"type":"string","description":"What was done, and what came of it."}},"required":["summary"]}`),
 	Replay: tool.Pure, Instant: true,

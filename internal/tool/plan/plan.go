@@ -15,7 +15,7 @@ import (
 
 var spec = tool.Spec{
 	Name:        "exit_plan_mode",
-	Description: "Present your plan to the user and ask to carry it out. Use it when the plan is complete; until it is approved, nothing may be changed.",
+	Description: "Present your plan to the user and ask to carry it out. Use it when the plan is complete; until it is approved, nothing may be changed. Do not use it for questions: ask those before.\n\nExample: {\"summary\": \"1. Add the field. 2. Migrate. 3. Test.\"}",
 	Parameters: json.RawMessage(`{"type":"object","properties":{` +
 		`"summary":{"type":"string","description":"The plan in short, as the user should read it."},` +
 		`"recommendedAction":{"type":"string","enum":["exit_only","interactive","autopilot","autopilot_fleet"],"description":"How you would go on."},` +

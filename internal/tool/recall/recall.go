@@ -19,6 +19,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/memory/book"
+	"github.com/abide-run/abide/internal/memory/rank"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/argument"
 	"github.com/abide-run/abide/internal/transcript"
@@ -90,7 +91,7 @@ func (s *Search) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
 		text, err := s.from(ctx, call.Session, event.Seq(at))
 		return tool.Result{Text: text}, err
 	}
-	said, err := s.find(ctx, call.Session, book.Words(query))
+	said, err := s.find(ctx, call.Session, query)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -115,6 +116,7 @@ func (s *Search) noted(dir, query string) string {
 type remark struct {
 	at        event.Seq
 	who, text string
+	index     int // number among those that fit the query
 }
 
 // remarks returns the remarks of a session from an event on, as long as wanted returns
@@ -146,11 +148,11 @@ func read(e event.Event, names map[string]string) []remark {
 	switch e.Type {
 	case event.UserMessage:
 		if d, err := event.As[event.UserMessageData](e); err == nil {
-			return []remark{{e.Seq, "user", d.Content}}
+			return []remark{{at: e.Seq, who: "user", text: d.Content}}
 		}
 	case event.SystemNotification:
 		if d, err := event.As[event.SystemNotificationData](e); err == nil {
-			return []remark{{e.Seq, "notification", d.Content}}
+			return []remark{{at: e.Seq, who: "notification", text: d.Content}}
 		}
 	case event.AssistantMessage:
 		if d, err := event.As[event.AssistantMessageData](e); err == nil {
@@ -158,7 +160,7 @@ func read(e event.Event, names map[string]string) []remark {
 		}
 	case event.ToolComplete:
 		if d, err := event.As[event.ToolCompleteData](e); err == nil {
-			return []remark{{e.Seq, "result of " + names[d.ToolCallID], transcript.ResultText(d)}}
+			return []remark{{at: e.Seq, who: "result of " + names[d.ToolCallID], text: transcript.ResultText(d)}}
 		}
 	}
 	return nil
@@ -166,24 +168,29 @@ func read(e event.Event, names map[string]string) []remark {
 
 func answer(at event.Seq, d event.AssistantMessageData, names map[string]string) (list []remark) {
 	if d.Content != "" {
-		list = append(list, remark{at, "assistant", d.Content})
+		list = append(list, remark{at: at, who: "assistant", text: d.Content})
 	}
 	for _, call := range d.ToolRequests {
 		names[call.ToolCallID] = call.Name
 		if call.Name != toolName { // otherwise a search would find its own call
-			list = append(list, remark{at, "assistant calls " + call.Name, string(call.Arguments)})
+			list = append(list, remark{at: at, who: "assistant calls " + call.Name, text: string(call.Arguments)})
 		}
 	}
 	return list
 }
 
-// find returns the remarks of a session about a query, the newest last.
-func (s *Search) find(ctx context.Context, id event.SessionID, words []string) (string, error) {
+// find returns the remarks of a session that fit a query best, in the order in which they were
+// made.
+func (s *Search) find(ctx context.Context, id event.SessionID, query string) (string, error) {
+	fits := rank.New(query)
+	seen := 0
 	found, err := s.remarks(ctx, id, 0, func(r *remark) bool {
-		if r.who == "result of "+toolName || !book.Has(r.text, words) {
+		if r.who == "result of "+toolName || !fits.Add(seen, r.text) {
 			return false
 		}
-		r.text = cut(r.text, words)
+		r.index = seen
+		seen++
+		r.text = cut(r.text, fits)
 		return true
 	})
 	if err != nil {
@@ -192,17 +199,36 @@ func (s *Search) find(ctx context.Context, id event.SessionID, words []string) (
 	if len(found) == 0 {
 		return "Nothing was found in this session.", nil
 	}
+	best, all := bestOf(found, fits)
 	var w strings.Builder
-	more := max(0, len(found)-mostHits)
 	w.WriteString("In this session:\n")
-	for _, r := range found[more:] {
+	for _, r := range best {
 		fmt.Fprintf(&w, "[%d] %s: %s\n", r.at, r.who, r.text)
 	}
-	if more > 0 {
-		fmt.Fprintf(&w, "%d earlier matches are not shown: say more of what you look for.", more)
+	if all > len(best) {
+		fmt.Fprintf(&w, "%d matches that fit less are not shown: say more of what you look for.", all-len(best))
 	}
 	return w.String(), nil
 }
+
+// bestOf returns the remarks that fit best, in order, and the number of all.
+func bestOf(found []remark, fits *rank.Ranking) (best []remark, all int) {
+	hits, _ := fits.Best(len(found) + mostUndone)
+	for _, hit := range hits {
+		i, there := slices.BinarySearchFunc(found, hit.Index, func(r remark, index int) int { return r.index - index })
+		if !there {
+			continue // it was taken back
+		}
+		if all++; len(best) < mostHits {
+			best = append(best, found[i])
+		}
+	}
+	slices.SortFunc(best, func(a, b remark) int { return a.index - b.index })
+	return best, all
+}
+
+// mostUndone is how many remarks that were taken back may have fitted the query.
+const mostUndone = 1 << 20
 
 // from returns the remarks of a session from an event on.
 func (s *Search) from(ctx context.Context, id event.SessionID, at event.Seq) (string, error) {
@@ -229,15 +255,15 @@ func (s *Search) from(ctx context.Context, id event.SessionID, at event.Seq) (st
 	return w.String(), nil
 }
 
-// cut returns a part of a text as one line, around the first of some words.
-func cut(text string, words []string) string {
+// cut returns a part of a text as one line, around the first word that the query has.
+func cut(text string, fits *rank.Ranking) string {
 	line := strings.Join(strings.Fields(text), " ")
 	if len(line) <= mostLine {
 		return line
 	}
 	at := 0
-	if len(words) > 0 {
-		at = max(0, strings.Index(strings.ToLower(line), words[0]))
+	if fits != nil {
+		at = fits.First(line)
 	}
 	first := max(0, min(at-mostLine/3, len(line)-mostLine))
 	return "…" + strings.ToValidUTF8(line[first:first+mostLine], "") + "…"

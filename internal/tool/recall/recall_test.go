@@ -80,6 +80,18 @@ func TestMessagesOfASessionAreFound(t *testing.T) {
 	}
 }
 
+// A question need not have the words of its answer, and not all of them.
+func TestNaturalQuestionsFindTheirAnswer(t *testing.T) {
+	d := newFixture(t)
+	answer := d.said("The staging database listens on port 5433.")
+	for i := range 50 {
+		d.said(fmt.Sprintf("Which of the tests use the database number %d?", i))
+	}
+	if got := d.ask(`{"query":"what port did I say the staging database uses?"}`); !strings.Contains(got, fmt.Sprintf("[%d] user: The staging database listens on port 5433.\n", answer)) {
+		t.Errorf("it says\n%s", got)
+	}
+}
+
 func TestUndoneMessagesAreNotFound(t *testing.T) {
 	d := newFixture(t)
 	d.said("a parrot")
@@ -119,7 +131,7 @@ func TestResultsAreLimitedAndSayHowToContinue(t *testing.T) {
 		d.said(fmt.Sprintf("number %d %s needle", i, strings.Repeat("x", 3000)))
 	}
 	got := d.ask(`{"query":"needle"}`)
-	if len(got) > 20_000 || !strings.Contains(got, "80 earlier matches are not shown") || !strings.Contains(got, "[100] user: ") {
+	if len(got) > 20_000 || !strings.Contains(got, "80 matches that fit less are not shown") || !strings.Contains(got, "[100] user: ") {
 		t.Errorf("%d bytes: %.300s", len(got), got)
 	}
 	read := d.ask(`{"event":7}`)

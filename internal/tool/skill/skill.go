@@ -79,7 +79,7 @@ func unknown(name string, usable []event.Skill) tool.Result {
 // spec returns the description of the tool, with the available skills.
 func spec(list []event.Skill) tool.Spec {
 	var text strings.Builder
-	text.WriteString("Be told how to do something. Use it as soon as a skill fits what is asked for. These are the skills:")
+	text.WriteString("Be told how to do something. Use it as soon as a skill fits what is asked for, and again after a summary if you go on with that work. Do not use it for a skill whose text you still see above.\n\nExample: {\"skill\": \"NAME\"}\n\nThese are the skills:")
 	names := make([]string, len(list))
 	for i, k := range list {
 		names[i] = k.Name

@@ -19,7 +19,9 @@
 //     model writes a summary and the next request does not fit, a [Digest] replaces the
 //     summary; if even that does not fit, the result is an error. Each attempt only
 //     makes the result smaller, so there is no endless loop.
-//   - If there is nothing to summarise, no model is asked, and the outcome is skipped.
+//   - If there is nothing to summarise, no model is asked, and the outcome is skipped. A
+//     result that is not smaller than what it replaces is a failure, unless a person asked
+//     for it.
 //
 // # Epochs
 //

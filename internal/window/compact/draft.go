@@ -11,7 +11,7 @@ import (
 )
 
 // fixedHead is the size of the layout of a head alone, in tokens.
-var fixedHead = window.Of((&Head{Omitted: 1 << 40, Since: "x"}).Message()) + window.Tokens(askedOpening)
+var fixedHead = window.Of((&Head{Omitted: 1 << 40, Since: "x", Unread: "x"}).Message()) + window.Tokens(askedOpening) + window.Tokens(currentOpening)
 
 // The limits of the parts of a head.
 const (
@@ -28,6 +28,7 @@ type draft struct {
 	replaced  []Item // items that the head replaces
 	uncovered []Item // those among them that neither the summary covers nor unseen contains
 	unseen    []Item // news among them, which the model has not seen; they are the last ones
+	answered  bool   // true if the model has answered since the present head was made
 	inFull    bool   // true if the newest request has to be in the head in full
 	summary   string // empty to make a digest of the items instead
 }
@@ -49,10 +50,10 @@ func (d draft) head(room int) (h *Head, shortened, ok bool) {
 	if left < leastSummary {
 		return nil, false, false
 	}
-	left -= h.prependSince(shortenTo(d.notices(), left/2))
+	left -= h.setUnread(shortenTo(d.notices(), left/2))
 	left -= h.prependAsked(older, min(left/ofTheRest, mostAsked))
 	if most := left / ofTheRest; len(d.uncovered) > 0 && most >= MinDigest {
-		left -= h.prependSince(shortenTo(Digest("", d.uncovered, min(most, mostSince)), most))
+		left -= h.setSince(shortenTo(Digest("", d.uncovered, min(most, mostSince)), most))
 	}
 	if d.summary == "" {
 		h.Summary = shortenTo(d.digest(min(left, mostSummary)), left)
@@ -98,9 +99,13 @@ func (d draft) newest() *model.Message {
 }
 
 // notices returns the messages that the model has not seen and no person wrote. They are
-// not summarised: the model reads them in full if they fit.
+// not summarised: the model reads them in full if they fit. Without an answer among the items
+// the model has not read the present head, either.
 func (d draft) notices() string {
 	var list []string
+	if d.before != nil && !d.answered && d.before.Unread != "" {
+		list = append(list, d.before.Unread)
+	}
 	for _, it := range d.unseen {
 		if !it.Asked {
 			list = append(list, it.Text)
@@ -121,16 +126,19 @@ func (d draft) digest(room int) string {
 
 // setNewest puts the newest request into the head, and returns its size in tokens.
 func (h *Head) setNewest(text string, with *model.Message) int {
-	h.Asked, h.Images, h.Documents = []string{text}, with.Images, with.Documents
-	return window.Tokens(userMessage(text)) + window.Of(with)
+	h.Asked, h.Current, h.Images, h.Documents = []string{text}, true, with.Images, with.Documents
+	return window.Tokens(userMessage(text)) + window.Tokens(h.current()) + window.Of(with)
 }
 
-// prependSince puts a text at the beginning of Since, and returns its size in tokens.
-func (h *Head) prependSince(text string) int {
-	if h.Since != "" && text != "" {
-		text += "\n"
-	}
-	h.Since = text + h.Since
+// setSince sets Since, and returns its size in tokens.
+func (h *Head) setSince(text string) int {
+	h.Since = text
+	return window.Tokens(quote(text))
+}
+
+// setUnread sets Unread, and returns its size in tokens.
+func (h *Head) setUnread(text string) int {
+	h.Unread = text
 	return window.Tokens(quote(text))
 }
 

@@ -52,6 +52,7 @@ func (j *Job) head(s shape, summary string) (h *Head, shortened, ok bool) {
 		replaced: items[:s.cut],
 		unseen:   items[unseen:s.cut],
 		summary:  shortenTo(summary, mostSummary),
+		answered: anyAnswer(items),
 		inFull:   !anyAsked(items[s.cut:]) || !anyAnswer(items),
 	}
 	if summary != "" {
@@ -87,8 +88,15 @@ func (j *Job) done(s shape, head *Head, summary string, err error) {
 		r.Before += window.Of(j.in.Head.Message())
 	}
 	r.After = window.Of(head.Message()) + tokens(j.keep(s))
+	if j.in.Shrink && !j.in.Must && r.After >= r.Before && r.After > littleHistory {
+		r = &Result{Outcome: Failed, Err: fmt.Errorf("the summary would make the conversation larger: about %d tokens instead of %d", r.After, r.Before)}
+	}
 	j.end(r)
 }
+
+// littleHistory is the size of a history, in tokens, up to which it does not matter that a
+// compaction makes it larger: the words around a summary are longer than so little.
+const littleHistory = 1000
 
 // noRoom returns the error for a conversation that does not fit in any shape.
 func (j *Job) noRoom() error {

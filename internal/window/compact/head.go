@@ -13,10 +13,12 @@ import (
 // summary of everything else. It is stored with the epoch.
 type Head struct {
 	Asked   []string      `json:"asked,omitempty"`   // requests, oldest first
+	Current bool          `json:"current,omitempty"` // true if the last one in Asked is the newest of all, in full
 	Omitted int           `json:"omitted,omitempty"` // number of older requests that are not in Asked
 	Images  []model.Image `json:"images,omitempty"`  // images of the newest request, if that is in Asked in full
 	Summary string        `json:"summary"`
-	Since   string        `json:"since,omitempty"` // text about messages that are neither summarised nor kept
+	Since   string        `json:"since,omitempty"`  // text about messages that are neither summarised nor kept
+	Unread  string        `json:"unread,omitempty"` // notices that no request has had yet, in full
 
 	Documents []model.Document `json:"documents,omitempty"` // documents of the newest request, like Images
 }
@@ -45,6 +47,7 @@ const (
 	summaryOpening = "\nHere is a summary of the prior context:\n<summary>\n"
 	summaryClosing = "\n</summary>"
 	reminderOpen   = "\n\n<system_reminder>"
+	currentOpening = "\nThe newest message of the user is this one. If nothing that follows answers it yet, it is what you are working on:\n"
 	reminderClose  = "\n</system_reminder>"
 )
 
@@ -58,7 +61,7 @@ var quote = strings.NewReplacer(
 ).Replace
 
 func (h *Head) reminder() string {
-	if h.Omitted == 0 && h.Since == "" {
+	if h.Omitted == 0 && h.Since == "" && h.Unread == "" && !h.Current {
 		return ""
 	}
 	text := reminderOpen
@@ -68,7 +71,22 @@ func (h *Head) reminder() string {
 	if h.Since != "" {
 		text += "\n" + quote(h.Since)
 	}
-	return text + reminderClose
+	if h.Unread != "" {
+		text += "\n" + quote(h.Unread)
+	}
+	return text + h.current() + reminderClose
+}
+
+// mostCurrent is the length of the newest request that is repeated at the end, in bytes.
+const mostCurrent = 2000
+
+// current returns the newest request again, so that it comes last: among the others above it
+// is easily taken for one that was done long ago. A long one is not repeated in full.
+func (h *Head) current() string {
+	if !h.Current || len(h.Asked) == 0 {
+		return ""
+	}
+	return currentOpening + quote(render.Cut(h.Asked[len(h.Asked)-1], mostCurrent))
 }
 
 func omitted(n int) string {

@@ -20,6 +20,9 @@ type Input struct {
 	// model writes a summary, a digest replaces it.
 	Must         bool
 	Instructions string // wishes of a person or a hook for the summary
+	// Shrink means that a result which is not smaller than what it replaces is a failure,
+	// unless Must is set, too. Nobody would be served by it, and it would be made again.
+	Shrink bool
 
 	// Ride is the session's next request if the session's own model summarises; it is
 	// nil if another model does. Left is the number of tokens that its window has
@@ -83,6 +86,8 @@ type Job struct {
 	riding   bool           // true while the summary is asked for at the end of Input.Ride
 	tried    int            // number of attempts at the current part that failed
 	feedback string         // the fault of the last attempt
+	called   bool           // true if the last attempt was a call of another tool
+	allowing bool           // true if the provider refuses requests that forbid calls
 	asking   *model.Request // request that Next returned last
 	asked    int            // number of requests so far
 	usage    model.Usage    // their usage
@@ -201,6 +206,9 @@ func (j *Job) Take(reply *model.Reply, err error) {
 	case errors.As(err, &failure) && failure.Kind == model.KindOverflow:
 		j.overflowed(err)
 		return
+	case errors.As(err, &failure) && failure.Kind == model.KindRequest && j.asking.Calling != model.MayCall:
+		j.allowing = true
+		return
 	case err != nil:
 		j.fail(err)
 		return
@@ -212,7 +220,10 @@ func (j *Job) Take(reply *model.Reply, err error) {
 		j.addSummary(summary)
 	case j.tried+1 < tries:
 		j.tried++
+		j.called = len(reply.Calls) > 0
 		j.feedback = render.Cut(err.Error(), window.Bytes(feedbackRoom/2))
+	case j.riding: // it goes on with its work instead: from a record it can only summarise
+		j.record()
 	default:
 		j.fail(err)
 	}

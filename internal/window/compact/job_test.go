@@ -434,3 +434,54 @@ func TestThereIsRoomToTellASummariserWhatWasWrong(t *testing.T) {
 		t.Error("it never asked at the end of the conversation")
 	}
 }
+
+func TestASummaryThatIsLargerThanWhatItReplacesIsAFailure(t *testing.T) {
+	items := []compact.Item{asked("hi"), answered("Hello."), asked("and?")}
+	long := summary("It was said: " + strings.Repeat("hello ", 2000))
+	in := compact.Input{Items: items, Room: 10_000, AskRoom: 10_000, Shrink: true}
+	if r, _ := run(compact.New(in), long, nil); r.Outcome != compact.Failed || !strings.Contains(r.Err.Error(), "larger") || r.Usage == (model.Usage{}) {
+		t.Errorf("%+v", r)
+	}
+	in.Shrink = false // a person has asked for it
+	if r, _ := run(compact.New(in), long, nil); r.Outcome != compact.Done {
+		t.Errorf("by hand: %+v", r)
+	}
+	in.Shrink, in.Items = true, append([]compact.Item{asked("begin"), answered(strings.Repeat("work ", 20_000))}, items...)
+	if r, _ := run(compact.New(in), long, nil); r.Outcome != compact.Done || r.After >= r.Before {
+		t.Errorf("a summary of much: %+v", r)
+	}
+}
+
+// A summariser that goes on with its work is told not to call tools: first where that is free,
+// then in any case, and then it is given a record and no tools.
+func TestASummariserThatCallsToolsIsMadeToSummarise(t *testing.T) {
+	items := []compact.Item{asked("first"), answered("one"), asked("second")}
+	ride := &model.Request{Model: "main", System: "S", Tools: &model.Tools{}, Messages: messages(items), Schema: &model.Schema{}}
+	in := compact.Input{Items: items, Room: 10_000, Ride: ride, Left: 10_000, AskRoom: 10_000}
+	working := &model.Reply{Calls: []model.Call{{Name: "bash", Arguments: json.RawMessage(`{}`)}}}
+	j := compact.New(in)
+	for i, want := range []model.Calling{model.ShouldNotCall, model.MustNotCall} {
+		req := j.Next()
+		if req.System != "S" || req.Calling != want || req.Schema != nil {
+			t.Fatalf("request %d: %+v", i, req)
+		}
+		j.Take(working, nil)
+	}
+	if req := j.Next(); req == nil || req.System == "S" || req.Calling != model.MayCall || len(req.Tools.List) != 1 {
+		t.Fatalf("it is not given a record: %+v", req)
+	}
+	j.Take(summary("All is well."), nil)
+	if r := j.Result(); r == nil || r.Outcome != compact.Done || r.Asked != 3 {
+		t.Errorf("%+v", r)
+	}
+	j = compact.New(in)
+	j.Next()
+	j.Take(nil, &model.Error{Kind: model.KindRequest, Message: "tool_choice is not known here"})
+	if req := j.Next(); req == nil || req.System != "S" || req.Calling != model.MayCall {
+		t.Fatalf("a provider that does not know the field is asked %+v", req)
+	}
+	j.Take(nil, &model.Error{Kind: model.KindRequest, Message: "no"})
+	if r := j.Result(); r == nil || r.Outcome != compact.Failed {
+		t.Errorf("a request that is refused all the same: %+v", r)
+	}
+}

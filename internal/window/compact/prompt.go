@@ -30,10 +30,10 @@ Answer with these elements, and nothing around them. Call no tools but write_sum
 
 <overview>What the user wants, and how far that is, in a few sentences.</overview>
 <history>What was asked and what was done about it, in order.</history>
-<work_done>What is finished, and what is begun. Name files, commands and results.</work_done>
-<technical_details>What was decided and why, what was found out, what did not work, and what the user wants done or not done, in the user's words.</technical_details>
+<work_done>What is finished, and what is begun. Name files, commands and results, the branch, and the commands and agents that still run, by their ids.</work_done>
+<technical_details>What was decided and why, what was found out, what did not work, with the exact text of errors that are not solved yet, and what the user wants done or not done, in the user's words.</technical_details>
 <important_files>Paths that matter, and why.</important_files>
-<next_steps>What is left to do, the next step first.</next_steps>
+<next_steps>What is left to do, the next step first, and the questions that nobody has answered yet.</next_steps>
 <checkpoint_title>A title of a few words.</checkpoint_title>
 
 Be exact about names, numbers and open ends, and leave code out unless the next step needs it. Do not write down passwords or keys. Write at most %d words.`
@@ -63,9 +63,18 @@ func (j *Job) prompt() string {
 }
 
 // ride returns the session's own next request with the prompt at its end. The provider
-// has the rest of it in its cache.
+// has the rest of it in its cache. Its tools are in there, too, so it forbids calls of them:
+// at first only where that leaves the cache valid.
 func (j *Job) ride() *model.Request {
 	req := *j.in.Ride
+	req.Schema = nil // it is for the answer of the turn
+	switch {
+	case j.allowing:
+	case j.called:
+		req.Calling = model.MustNotCall
+	default:
+		req.Calling = model.ShouldNotCall
+	}
 	req.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)], &model.Message{Role: model.User, Text: j.prompt()})
 	req.Tail = ""
 	return &req

@@ -13,6 +13,7 @@ import (
 type State struct {
 	Mode      string     // mode of the agent
 	Plan      string     // path of the plan; empty if there is none
+	Skills    []string   // names of the skills that were read
 	Tasks     []Task     // open entries of the model's to-do list
 	Running   []Running  // commands that run in the background
 	Questions []Question // open questions
@@ -44,8 +45,10 @@ const (
 // SummaryMessage returns the summary as people are shown it.
 func (h *Head) SummaryMessage() string {
 	text := summaryMark + "\n" + h.Summary
-	if h.Since != "" {
-		text += "\n\n" + h.Since
+	for _, more := range []string{h.Since, h.Unread} {
+		if more != "" {
+			text += "\n\n" + more
+		}
 	}
 	return text
 }
@@ -79,6 +82,9 @@ func (s State) Reminder() string {
 	}
 	if s.Plan != "" {
 		add("Plan: %s", render.Line(s.Plan, stateLine))
+	}
+	if len(s.Skills) > 0 {
+		add("Skills that you have read before the summary: %s. If you go on with work that one of them is for, read it again.", render.Line(strings.Join(s.Skills, ", "), stateLine))
 	}
 	if len(s.Tasks) > 0 {
 		add("Open tasks:\n%s", s.tasks())

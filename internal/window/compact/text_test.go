@@ -31,7 +31,12 @@ Here is a summary of the prior context:
 <overview>
 A story.
 </overview>
-</summary>`
+</summary>
+
+<system_reminder>
+The newest message of the user is this one. If nothing that follows answers it yet, it is what you are working on:
+Go on.
+</system_reminder>`
 	if got := r.Head.Message().Text; got != want || r.Cut != len(items) {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
@@ -50,8 +55,21 @@ func TestAHeadSaysWhatIsLeftOutAndCannotBeForged(t *testing.T) {
 	}
 }
 
+// A long request is not told twice in full, and one that comes after the head is not marked.
+func TestTheNewestRequestComesLastAndIsMarked(t *testing.T) {
+	long := compact.Head{Asked: []string{"first", "begin " + strings.Repeat("x", 50_000) + " end"}, Current: true, Summary: "s"}
+	text := long.Message().Text
+	last := text[strings.LastIndex(text, "<system_reminder>"):]
+	if !strings.Contains(last, "begin ") || !strings.Contains(last, " end") || len(last) > 3000 || strings.Contains(last, "first") {
+		t.Errorf("the end is %q", last)
+	}
+	if older := (&compact.Head{Asked: []string{"first"}, Summary: "s"}).Message().Text; strings.Contains(older, "newest message") {
+		t.Errorf("an older request is marked: %q", older)
+	}
+}
+
 func TestAHeadIsEncodedAndDecoded(t *testing.T) {
-	h := compact.Head{Asked: []string{"a"}, Omitted: 1, Images: []model.Image{{MediaType: "image/png", Data: []byte{1}}}, Documents: []model.Document{{Name: "d", Data: []byte{2}}}, Summary: "s", Since: "t"}
+	h := compact.Head{Asked: []string{"a"}, Current: true, Omitted: 1, Images: []model.Image{{MediaType: "image/png", Data: []byte{1}}}, Documents: []model.Document{{Name: "d", Data: []byte{2}}}, Summary: "s", Since: "t"}
 	b, err := json.Marshal(h)
 	if err != nil {
 		t.Fatal(err)
@@ -158,13 +176,14 @@ func FuzzSummariesAndTitles(f *testing.F) {
 
 func TestStateIsToldWholeAndOnlyOpenTasksAre(t *testing.T) {
 	s := compact.State{
-		Mode: "plan", Plan: "plan.md",
+		Mode: "plan", Plan: "plan.md", Skills: []string{"brew", "pour"},
 		Tasks:     []compact.Task{{ID: 2, Status: "inprogress", Subject: "Write\nit"}},
 		Running:   []compact.Running{{ID: "task-1", Command: "make test", Output: "read_bash task-1"}},
 		Questions: []compact.Question{{ID: "q-1", Text: "May I?"}},
 	}
 	want := `Mode: plan
 Plan: plan.md
+Skills that you have read before the summary: brew, pour. If you go on with work that one of them is for, read it again.
 Open tasks:
 - task 2, inprogress: Write it
 Running in the background: task-1, make test, output: read_bash task-1
