@@ -38,10 +38,13 @@ func (a *app) rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		Args:          noSuchCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !cmd.Flags().Changed("prompt") {
-				return cmd.Help()
+			switch {
+			case cmd.Flags().Changed("prompt"):
+				return a.run(cmd.Context(), f, args)
+			case a.chats():
+				return a.chat(cmd.Context(), f, "")
 			}
-			return a.run(cmd.Context(), f, args)
+			return cmd.Help()
 		},
 	}
 	f.register(root.Flags())

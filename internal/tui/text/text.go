@@ -206,8 +206,8 @@ func prefix(s string, most int) (string, int) {
 }
 
 // Wrap breaks a line between words into lines of at most some columns. Words that are
-// wider, such as addresses, stay whole: the terminal wraps them itself, so that they can
-// be copied. Later lines begin with the indent.
+// wider, such as addresses, stay whole where they are: the terminal wraps them itself, so
+// that they can be copied. Later lines begin with the indent.
 func (l Line) Wrap(most int, indent Line) []Line {
 	if most <= 0 || l.Width() <= most {
 		return []Line{l}
@@ -256,7 +256,7 @@ func (w *wrapper) flush() {
 	for _, b := range w.blanks {
 		gap += len(b.Text)
 	}
-	if w.begun && w.width+gap+w.wordWidth > w.most {
+	if fits := w.indent.Width()+w.wordWidth <= w.most; fits && w.begun && w.width+gap+w.wordWidth > w.most {
 		w.lines = append(w.lines, w.line)
 		w.line, w.width = append(Line(nil), w.indent...), w.indent.Width()
 	} else {

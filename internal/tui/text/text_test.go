@@ -73,7 +73,7 @@ func TestWrapBreaksBetweenWordsAndLeavesAddressesWhole(t *testing.T) {
 	for _, l := range line.Wrap(20, text.Plain("  ")) {
 		got = append(got, l.String())
 	}
-	want := []string{"see bold at", "  " + url, "  and more words"}
+	want := []string{"see bold at " + url, "  and more words"}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("wrapped to %q, want %q", got, want)
 	}
