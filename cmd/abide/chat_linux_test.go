@@ -118,7 +118,7 @@ func body(t *testing.T, all string) string {
 // chatScenario is a model for chats.
 const chatScenario = `{"rules": [
  {"when": {"userContains": "markdown"}, "reply": {"deltaDelay": "2ms", "text": "# A title\n\nSome **bold** words that make a paragraph which is so long that it has to be wrapped on a terminal of eighty columns.\n\n- one\n- two\n\n` + "```go\\nfunc main() {}\\n```" + `\n\nThe end."}},
- {"when": {"userContains": "many"}, "reply": {"deltaDelay": "1ms", "text": "MANY"}},
+ {"when": {"userContains": "many"}, "reply": {"deltaDelay": "10ms", "text": "MANY"}},
  {"when": {"userContains": "edit", "step": 1}, "reply": {"text": "I write.", "calls": [{"tool": "create", "arguments": {"path": "a.txt", "file_text": "one\ntwo three\n"}}]}},
  {"when": {"userContains": "edit", "step": 2}, "reply": {"calls": [{"tool": "edit", "arguments": {"path": "a.txt", "old_str": "two three", "new_str": "two four"}}]}},
  {"when": {"userContains": "edit"}, "reply": {"text": "Edited."}},
@@ -382,5 +382,36 @@ func TestTheTerminalIsAsItWas(t *testing.T) {
 	must(t, err)
 	if after.Lflag&unix.ICANON == 0 || after.Lflag&unix.ECHO == 0 {
 		t.Error("the terminal is still raw")
+	}
+}
+
+// TestPlainDrawsNothingTwice: with --plain, and on a terminal that cannot be drawn on, there
+// is not one escape code.
+func TestPlainDrawsNothingTwice(t *testing.T) {
+	for name, args := range map[string][]string{"flag": {"--plain"}, "dumb": nil} {
+		t.Run(name, func(t *testing.T) {
+			dir, scenario := chatFolder(t)
+			x := newTerminal(t)
+			p := x.start(dir, "abide", append(args, "--scenario", scenario)...)
+			p.Env = append(p.Env, "NO_COLOR=1")
+			if name == "dumb" {
+				p.Env = append(p.Env, "TERM=dumb")
+			}
+			must(t, p.Start())
+			shown := x.await(`you: `)
+			x.typed("hello\n")
+			shown += x.await(`you said: hello\r\n.*you: `)
+			x.typed("run it\n")
+			shown += x.await(`may it run this command.*instead: `)
+			x.typed("y\n")
+			shown += x.await(`Ran\.\r\n.*you: `)
+			x.typed("/quit\n")
+			if code := x.awaitExit(p); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+			if strings.Contains(shown, "\x1b") {
+				t.Errorf("there are escape codes: %q", shown)
+			}
+		})
 	}
 }

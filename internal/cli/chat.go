@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/approval/scope"
@@ -27,12 +28,9 @@ import (
 func (a *app) chats() bool { return terminal(a.in) != nil && terminal(a.out) != nil }
 
 // chat runs the chat. Leaving it stops nothing: what is under way goes on.
-func (a *app) chat(ctx context.Context, f *runFlags, prompt string) error {
-	if err := f.check(); err != nil {
+func (a *app) chat(ctx context.Context, f *runFlags) error {
+	if err := f.checkChat(); err != nil {
 		return err
-	}
-	if len(f.answers) > 0 || f.schema != "" || f.detach || f.format != formatText {
-		return usagef("--answer, --output-schema, --detach and --output-format are for abide run, which takes a prompt")
 	}
 	var ended tui.Result
 	a.detached = true
@@ -42,7 +40,7 @@ func (a *app) chat(ctx context.Context, f *runFlags, prompt string) error {
 		if err != nil {
 			return err
 		}
-		o := s.options(first, prompt)
+		o := s.options(first)
 		back := a.divertErrors(o.Messages)
 		defer back()
 		ended, err = tui.Run(ctx, o)
@@ -52,6 +50,76 @@ func (a *app) chat(ctx context.Context, f *runFlags, prompt string) error {
 		a.out.printf("%s\n", paint(a.out).in(faint, a.farewell(ended)))
 	}
 	return err
+}
+
+// checkChat returns an error if flags make no sense in a chat.
+func (f *runFlags) checkChat() error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if len(f.answers) > 0 || len(f.attach) > 0 || f.schema != "" || f.detach || f.format != formatText {
+		return usagef("--answer, --attach, --output-schema, --detach and --output-format are for abide run, which takes a prompt")
+	}
+	return nil
+}
+
+// dumb reports whether the terminal cannot be drawn on.
+func dumb() bool { return os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" }
+
+// plainChat is a chat in which nothing is drawn twice: each line that is typed is a
+// message, and what comes of it is printed as abide run prints it.
+func (a *app) plainChat(ctx context.Context, f *runFlags) error {
+	if err := f.checkChat(); err != nil {
+		return err
+	}
+	a.opts.signals.catch(syscall.SIGQUIT)
+	flags := *f
+	return a.withClient(ctx, func(c *client.Client) error {
+		for again := false; ; again = true {
+			line, err := a.readLine(ctx)
+			if err != nil || line == "/quit" {
+				return err
+			}
+			r := a.newRunner(&flags)
+			r.client, r.again = c, again
+			if err := r.run(ctx, line); errors.Is(err, errInterrupted) {
+				return r.end(ctx, r.stop(ctx))
+			} else if err = r.end(ctx, err); ctx.Err() != nil {
+				return err
+			} else if err != nil {
+				a.err.printf("abide: %s\n", plain(protocol.ReplaceAllString(err.Error(), "")))
+			}
+			if r.id != "" {
+				flags = runFlags{format: formatText, resume: string(r.id), model: f.model, scenario: f.scenario, effort: f.effort, yolo: f.yolo}
+			}
+		}
+	})
+}
+
+// readLine asks for a message, and returns the line that is typed. At the end of input it
+// returns /quit.
+func (a *app) readLine(ctx context.Context) (string, error) {
+	for {
+		a.err.printf("you: ")
+		typed := make(chan string, 1)
+		go func() { // ends with the process if nothing is typed
+			buf := make([]byte, maxLine)
+			n, err := a.in.Read(buf)
+			if err != nil || n == 0 {
+				typed <- "/quit"
+				return
+			}
+			typed <- strings.TrimSpace(string(buf[:n]))
+		}()
+		select {
+		case line := <-typed:
+			if line != "" {
+				return line, nil
+			}
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
 }
 
 // farewell says how to come back to a session, and what becomes of it.
@@ -126,7 +194,7 @@ func (s *chatSessions) first(ctx context.Context) (event.SessionID, error) {
 }
 
 // options returns what the chat needs to know.
-func (s *chatSessions) options(first event.SessionID, prompt string) tui.Options {
+func (s *chatSessions) options(first event.SessionID) tui.Options {
 	dir, _ := s.app.here() // opening a session says what is wrong
 	return tui.Options{
 		Client: s.client, In: terminal(s.app.in), Out: terminal(s.app.out), Screen: screenOptions(),
@@ -136,7 +204,6 @@ func (s *chatSessions) options(first event.SessionID, prompt string) tui.Options
 		Notify:   true,
 		Open:     s.open,
 		First:    first,
-		Prompt:   prompt,
 		Question: s.question,
 		Files:    func(ctx context.Context) ([]string, error) { return projectFiles(ctx, dir) },
 		Reports:  s.reports(),

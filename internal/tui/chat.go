@@ -35,8 +35,6 @@ type Options struct {
 	Open func(ctx context.Context, id event.SessionID) (Session, error)
 	// First is the session to begin with; a new one if it is empty.
 	First event.SessionID
-	// Prompt is sent at once, unless it is empty.
-	Prompt string
 	// Question returns the question that an event asks; false if it asks none.
 	Question func(event.Event) (Question, bool)
 	// Files lists the files below the working directory that are not ignored.

@@ -19,7 +19,8 @@ func (c *chat) draw() {
 
 // frame returns the live region: what is under way, the question, the editor and the
 // status. It leaves two rows of the terminal free. What is needed to type comes first
-// when there is little room.
+// when there is little room. What is under way has at most half of the rows: a terminal
+// that becomes smaller moves what does not fit into its scrollback, for good.
 func (c *chat) frame() screen.Frame {
 	room := max(1, c.rows-2)
 	input, row, col := c.inputLines(max(1, room/3))
@@ -42,7 +43,7 @@ func (c *chat) frame() screen.Frame {
 	waiting := c.queuedLines(min(room, maxQueued))
 	room -= len(waiting)
 	var lines []text.Line
-	live := c.talk.Live(c.columns, max(0, room-1), c.now())
+	live := c.talk.Live(c.columns, max(0, min(room-1, c.rows/2)), c.now())
 	if len(live) > 0 && room > 1 {
 		lines = append(append(lines, nil), live...)
 	} else if room > 0 && len(asked)+len(between)+len(waiting) > 0 || room > 1 {

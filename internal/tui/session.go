@@ -128,10 +128,6 @@ func (c *chat) opened(m openedMsg) tea.Cmd {
 	}
 	c.feed = newFeed(c.ctx, m.session, c.opts.Client, c.send)
 	cmds := []tea.Cmd{c.tick(), c.awaitCalm(), c.countTasks()}
-	if p := c.opts.Prompt; p != "" {
-		c.opts.Prompt = ""
-		cmds = append(cmds, c.submit(p, false))
-	}
 	for _, said := range c.early {
 		cmds = append(cmds, c.say(said))
 	}

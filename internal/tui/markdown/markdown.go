@@ -14,8 +14,6 @@ import (
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
-	extast "github.com/yuin/goldmark/extension/ast"
 	gtext "github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
@@ -33,9 +31,9 @@ const (
 	maxSigns  = 1000
 )
 
-var parser = sync.OnceValue(func() goldmark.Markdown {
-	return goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList))
-})
+// parser parses what CommonMark knows. The package with the extensions of goldmark takes
+// some milliseconds at every start of the program; of these, tables are done here.
+var parser = sync.OnceValue(func() goldmark.Markdown { return goldmark.New() })
 
 // Render returns the lines of a text, wrapped to some columns; zero for no limit.
 func Render(source string, columns int) []text.Line {
@@ -245,9 +243,11 @@ func (r *renderer) block(n ast.Node, first, rest text.Line) {
 		r.blocks(n, append(first[:len(first):len(first)], mark), append(rest[:len(rest):len(rest)], mark))
 	case *ast.List:
 		r.list(n, first, rest)
-	case *extast.Table:
-		r.table(n, first, rest)
 	default:
+		if rows := r.tableRows(n); rows != nil {
+			r.table(rows, first, rest)
+			return
+		}
 		r.paragraph(n, first, rest, text.Style{})
 	}
 }
@@ -305,36 +305,64 @@ func (r *renderer) paragraph(n ast.Node, first, rest text.Line, style text.Style
 	}
 }
 
-// table adds a table. Its columns are aligned; its rows are not wrapped.
-func (r *renderer) table(n *extast.Table, first, rest text.Line) {
-	var rows [][]text.Line
-	var widths []int
-	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
-		style := text.Style{}
-		if _, ok := row.(*extast.TableHeader); ok {
-			style.Bold = true
-		}
-		var cells []text.Line
-		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
-			in := inlines{source: r.source}
-			in.children(cell, style)
-			line := in.lines()[0]
-			if len(cells) == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[len(cells)] = max(widths[len(cells)], line.Width())
-			cells = append(cells, line)
-		}
-		rows = append(rows, cells)
+// tableRows returns the cells of a paragraph that is a table: its second line is made of
+// dashes. It returns nil for other blocks.
+func (r *renderer) tableRows(n ast.Node) [][]string {
+	if n.Type() != ast.TypeBlock || n.Lines() == nil || n.Lines().Len() < 2 {
+		return nil
 	}
-	for i, cells := range rows {
+	var rows [][]string
+	for i := range n.Lines().Len() {
+		segment := n.Lines().At(i)
+		rows = append(rows, cells(string(segment.Value(r.source))))
+	}
+	for _, cell := range rows[1] {
+		if strings.Trim(cell, "-:") != "" || !strings.Contains(cell, "-") {
+			return nil
+		}
+	}
+	if len(rows[0]) != len(rows[1]) || len(rows[1]) < 2 && !strings.Contains(string(r.source), "|") {
+		return nil
+	}
+	return append(rows[:1], rows[2:]...)
+}
+
+// cells returns the cells of a line of a table.
+func cells(line string) []string {
+	line = strings.TrimSpace(line)
+	line = strings.TrimPrefix(line, "|")
+	if !strings.HasSuffix(line, `\|`) {
+		line = strings.TrimSuffix(line, "|")
+	}
+	var list []string
+	for _, cell := range strings.Split(strings.ReplaceAll(line, `\|`, "\x00"), "|") {
+		list = append(list, strings.TrimSpace(strings.ReplaceAll(cell, "\x00", "|")))
+	}
+	return list
+}
+
+// table adds a table. Its columns are aligned; its rows are not wrapped.
+func (r *renderer) table(rows [][]string, first, rest text.Line) {
+	widths := make([]int, len(rows[0]))
+	lines := make([][]text.Line, len(rows))
+	for i, row := range rows {
+		for c := range widths {
+			var line text.Line
+			if c < len(row) {
+				line = inline(row[c], text.Style{Bold: i == 0})
+			}
+			widths[c] = max(widths[c], line.Width())
+			lines[i] = append(lines[i], line)
+		}
+	}
+	for i, row := range lines {
 		var line text.Line
-		for c, cell := range cells {
+		for c, cell := range row {
 			if c > 0 {
 				line = append(line, text.Span{Text: " │ ", Style: styleMark})
 			}
 			line = append(line, cell...)
-			if c < len(cells)-1 {
+			if c < len(row)-1 {
 				line = append(line, text.Span{Text: strings.Repeat(" ", widths[c]-cell.Width())})
 			}
 		}
@@ -344,6 +372,17 @@ func (r *renderer) table(n *extast.Table, first, rest text.Line) {
 			r.lines = append(r.lines, with(rest, text.Styled(rule(widths), styleMark)))
 		}
 	}
+}
+
+// inline returns a text that is part of a line.
+func inline(source string, style text.Style) text.Line {
+	in := inlines{source: []byte(source)}
+	document := parser().Parser().Parse(gtext.NewReader(in.source))
+	if block := document.FirstChild(); block != nil && block.Kind() == ast.KindParagraph && block.NextSibling() == nil {
+		in.children(block, style)
+		return in.lines()[0]
+	}
+	return text.Styled(source, style)
 }
 
 // rule returns the line below the head of a table.
@@ -391,16 +430,6 @@ func (in *inlines) node(n ast.Node, style text.Style) {
 		style.Bold = style.Bold || n.Level > 1
 		style.Italic = style.Italic || n.Level == 1
 		in.children(n, style)
-	case *extast.Strikethrough:
-		in.put("~", style)
-		in.children(n, style)
-		in.put("~", style)
-	case *extast.TaskCheckBox:
-		mark := "[ ] "
-		if n.IsChecked {
-			mark = "[x] "
-		}
-		in.put(mark, style)
 	case *ast.Link:
 		in.link(n, string(n.Destination), style)
 	case *ast.Image:

@@ -40,6 +40,8 @@ func TestMarkdownLooksLikeThis(t *testing.T) {
 		"html":       {"<b>no</b> <script>alert(1)</script>", "<b>no</b> <script>alert(1)</script>"},
 		"html block": {"<div>\n<p>x\n</div>", "<div>\n<p>x\n</div>"},
 		"table":      {"| a | b |\n|--|--|\n| one | 2 |", "a   │ b\n────┼──\none │ 2"},
+		"no table":   {"a | b\nc", "a | b c"},
+		"odd table":  {"a|b\n-|-\n1|2|3\n`x`", "a │ b\n──┼──\n1 │ 2\nx │"},
 		"tasks":      {"- [x] done\n- [ ] not", "• [x] done\n• [ ] not"},
 		"entity":     {"a &lt; b &#27;[2J", "a < b <U+001B>[2J"},
 		"escape":     {`\*no\*`, "*no*"},
