@@ -1,6 +1,7 @@
 package screen_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,7 +19,7 @@ type emulator struct {
 	mu    sync.Mutex
 	vt    *vt.Emulator
 	after func()
-	most  int // largest number of bytes of a write
+	most  int // largest number of lines of a write
 }
 
 func newEmulator(t *testing.T, columns, rows int) *emulator {
@@ -30,7 +31,7 @@ func newEmulator(t *testing.T, columns, rows int) *emulator {
 func (e *emulator) Write(p []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.most = max(e.most, len(p))
+	e.most = max(e.most, bytes.Count(p, []byte("\n"))+1)
 	n, err := e.vt.Write(p)
 	if e.after != nil {
 		e.after()
@@ -113,6 +114,9 @@ func TestLinesAreThereOnceAndInOrder(t *testing.T) {
 		s.Flush()
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
+		}
+		if e.most > size[1] {
+			t.Errorf("%v: %d lines were written at once", size, e.most)
 		}
 		if got := e.all(); len(got) != 300 || got[299] != "line 299" {
 			t.Errorf("%v: %d lines are left, the last is %q", size, len(got), got[len(got)-1])
