@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/charmbracelet/x/vt"
 	"golang.org/x/sys/unix"
 )
 
@@ -21,10 +22,11 @@ type terminal struct {
 	keys *os.File // end of the terminal at which the test types and reads
 	tty  *os.File // end of the terminal that the program has
 
-	mu    sync.Mutex
-	more  *sync.Cond
-	shown string
-	over  bool
+	mu       sync.Mutex
+	more     *sync.Cond
+	shown    string
+	over     bool
+	emulator *vt.Emulator // is given the output, too; nil if the test needs no screen
 }
 
 func newTerminal(t *testing.T) *terminal {
@@ -59,6 +61,9 @@ func (x *terminal) watch() {
 		n, err := x.keys.Read(buf)
 		x.mu.Lock()
 		x.shown += string(buf[:n])
+		if x.emulator != nil {
+			_, _ = x.emulator.Write(buf[:n])
+		}
 		x.over = err != nil
 		x.more.Broadcast()
 		x.mu.Unlock()

@@ -25,6 +25,7 @@ var layers = []layer{
 		"eventlog/*", "model/*", "tool/*", "workspace/bridge", "workspace/local", "memory/worker",
 	}},
 	{name: "all together", packages: []string{"daemon"}},
+	{name: "a person's terminal", packages: []string{"tui"}},
 	{name: "a person's side", packages: []string{"cli"}},
 	{name: "programs", packages: []string{"cmd/abide", "bench"}},
 }

@@ -158,15 +158,20 @@ func (p *prompter) confirm(ctx context.Context, text string) (bool, error) {
 // text returns a question as it is printed, without the line that asks for the answer.
 func (p *prompter) text(q question) string {
 	s := p.sheet()
-	q.statementOn(s, "? ", excerpts)
-	if q.Input != nil {
+	q.on(s, excerpts)
+	return s.String()
+}
+
+// on writes a question without the line that asks for the answer.
+func (q question) on(s *sheet, how amount) {
+	q.statementOn(s, "? ", how)
+	if q.Input != nil && how == excerpts {
 		for i, choice := range q.Input.Choices {
 			s.own(plainStyle, fmt.Sprintf("  %d  %s", i+1, inLine(choice)))
 		}
 	}
-	q.detailsOn(s, excerpts)
-	q.changeOn(s, excerpts)
-	return s.String()
+	q.detailsOn(s, how)
+	q.changeOn(s, how)
 }
 
 // again returns a question that the person has seen: what is longer than a line is not
@@ -185,9 +190,7 @@ func (p *prompter) again(q question) string {
 // all returns everything that the question carries.
 func (p *prompter) all(q question) string {
 	s := p.sheet()
-	q.statementOn(s, "? ", whole)
-	q.detailsOn(s, whole)
-	q.changeOn(s, whole)
+	q.on(s, whole)
 	return s.String()
 }
 
@@ -257,16 +260,21 @@ func (q question) statementOn(s *sheet, mark string, how amount) {
 // understood, what each answer would allow, and which keys leave the question.
 func (p *prompter) help(q question) string {
 	s := p.sheet()
-	if q.Permission.Abide != nil {
-		q.readingsOn(s, excerpts)
-		q.reasonsOn(s)
-	}
-	q.explanationOn(s)
+	q.meaningOn(s)
 	line := func(key, text string) { s.own(plainStyle, fmt.Sprintf("  %-6s  %s", key, text)) }
 	line(wordDiff, "show everything that the question carries")
 	line("Ctrl-C", "stop the turn")
 	line("Ctrl-D", "leave; the question stays open, and the session waits")
 	return s.String()
+}
+
+// meaningOn writes how a permission request was understood, and what each answer allows.
+func (q question) meaningOn(s *sheet) {
+	if q.Permission.Abide != nil {
+		q.readingsOn(s, excerpts)
+		q.reasonsOn(s)
+	}
+	q.explanationOn(s)
 }
 
 // maxDiff is the maximum number of lines of a diff that are shown with a question at a
@@ -497,19 +505,23 @@ func (r *runner) reply(ctx context.Context, line typedLine, there bool) error {
 		return err
 	}
 	r.answered[q.RequestID] = true
-	switch {
-	case !won:
-		p.out.printf("%s\n", p.paint.in(faint, answeredElsewhere))
-	case feedback(text) && (q.Permission != nil || q.Plan != nil):
-		p.out.printf("%s\n", p.paint.in(faint, "(refused; the model is told why)"))
-	default:
-		if text := q.granted(text); text != "" {
-			s := p.sheet()
-			s.own(faint, text)
-			p.out.printf("%s", s.String())
-		}
+	if text := q.outcome(text, won); text != "" {
+		s := p.sheet()
+		s.own(faint, text)
+		p.out.printf("%s", s.String())
 	}
 	return nil
+}
+
+// outcome says what came of an answer, if that is more than what was typed.
+func (q question) outcome(text string, won bool) string {
+	switch {
+	case !won:
+		return answeredElsewhere
+	case feedback(text) && (q.Permission != nil || q.Plan != nil):
+		return "(refused; the model is told why)"
+	}
+	return q.granted(text)
 }
 
 // furtherKeys says what can be typed that is no answer; empty if there is nothing.

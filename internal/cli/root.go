@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,12 +16,19 @@ const rootHelp = `abide runs agent sessions and loses nothing: every input, answ
 stored in a log on disk before it takes effect. You can kill it at any time and
 resume the session.
 
+At a terminal, abide without a command starts a chat: a new session, or with --resume
+or --continue an old one. It takes the flags of abide run; /help in it lists keys and
+commands. With --plain, or on a terminal that cannot be drawn on, nothing is drawn
+twice, for screen readers and logs. Leaving it stops nothing.
+
 Without a configured provider, abide uses a built-in offline model that needs no API
 key. To use another model, set OPENAI_API_KEY or ANTHROPIC_API_KEY, or
 OPENAI_BASE_URL for any server that is compatible with OpenAI's API. "abide models"
 lists the available models, and "abide doctor" helps when something does not work.`
 
-const rootExamples = `  abide run "Reply with exactly: HELLO"     send a prompt and print the answer
+const rootExamples = `  abide                                     talk to an agent
+  abide --resume 0198c2f1                   go on with a session
+  abide run "Reply with exactly: HELLO"     send a prompt and print the answer
   abide run --continue "And now?"           continue the last session here
   abide sessions list                       list the sessions
   abide questions                           list the open questions
@@ -29,6 +37,7 @@ const rootExamples = `  abide run "Reply with exactly: HELLO"     send a prompt 
 // rootCommand returns the tree of commands.
 func (a *app) rootCommand() *cobra.Command {
 	f := &runFlags{}
+	plain := false
 	root := &cobra.Command{
 		Use:           "abide",
 		Short:         "An agent runtime that loses nothing",
@@ -38,14 +47,20 @@ func (a *app) rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		Args:          noSuchCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !cmd.Flags().Changed("prompt") {
-				return cmd.Help()
+			switch {
+			case cmd.Flags().Changed("prompt"):
+				return a.run(cmd.Context(), f, args)
+			case a.chats() && (plain || dumb()):
+				return a.plainChat(cmd.Context(), f)
+			case a.chats():
+				return a.chat(cmd.Context(), f)
 			}
-			return a.run(cmd.Context(), f, args)
+			return cmd.Help()
 		},
 	}
 	f.register(root.Flags())
-	hideAllBut(root.Flags(), "prompt")
+	root.Flags().BoolVar(&plain, "plain", false, "draw nothing twice in the chat, for screen readers and logs")
+	hideAllBut(root.Flags(), "prompt", "plain", "resume", "continue", "model", "yolo", "sealed")
 	root.PersistentFlags().StringVar(&a.home, "home", "", "data folder `DIR` (default $ABIDE_HOME, or $XDG_DATA_HOME/abide)")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print only errors and questions on stderr")
 	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "error", "log messages of `LEVEL` and above on stderr: none, error, warning, info, debug or all")
@@ -58,10 +73,10 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// hideAllBut hides all flags but one from the help, because another command explains
+// hideAllBut hides all flags but some from the help, because another command explains
 // them.
-func hideAllBut(flags *pflag.FlagSet, shown string) {
-	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != shown })
+func hideAllBut(flags *pflag.FlagSet, shown ...string) {
+	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shown, f.Name) })
 }
 
 // refuseEmpty refuses a flag that was given without a text. In a script that is a variable

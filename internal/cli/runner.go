@@ -29,6 +29,7 @@ type runner struct {
 
 	id              event.SessionID
 	watching        bool // true when the first event has arrived
+	again           bool // true if an earlier run has shown the session
 	managed         bool // true if the session cannot be set to allow everything
 	away            bool // true if the session works in another workspace than the machine of the engine
 	seen            outcome
@@ -211,6 +212,9 @@ func (r *runner) streaming() bool {
 }
 
 func (r *runner) begin(p api.OpenParams, cwd string) {
+	if r.again {
+		return
+	}
 	r.view.begin(opening{
 		Type: "system", Subtype: "init", SessionID: r.id, Cwd: cwd, Model: p.Model,
 		Approve: p.Abide.Approve, Resumed: r.flags.resumes(), Version: r.app.opts.Version,

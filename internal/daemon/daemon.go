@@ -191,7 +191,7 @@ func (n *Node) Connect(ctx context.Context) (io.ReadWriteCloser, error) {
 	}
 	ours, theirs := net.Pipe()
 	n.work.Go(func() {
-		if err := n.serve(n.ctx, theirs, "", nil); err != nil {
+		if err := n.serve(n.ctx, theirs, rpc.Door{Positions: true}); err != nil {
 			n.log.Debug("a connection ended", "err", err)
 		}
 	})
@@ -200,7 +200,7 @@ func (n *Node) Connect(ctx context.Context) (io.ReadWriteCloser, error) {
 
 // ServeStdio serves the client that started this process, until it closes its end.
 func (n *Node) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	return n.serve(ctx, stdio{in, out}, "", nil)
+	return n.serve(ctx, stdio{in, out}, rpc.Door{})
 }
 
 // ServeTCP serves clients that present the token, until ctx is done. Those that do not
@@ -224,7 +224,7 @@ func (n *Node) ServeTCP(ctx context.Context, l net.Listener, token string) error
 			return fmt.Errorf("accept on %s: %w", l.Addr(), err)
 		}
 		clients.Go(func() {
-			if err := n.serve(ctx, conn, token, func() { gate.Admit(conn) }); err != nil {
+			if err := n.serve(ctx, conn, rpc.Door{Token: token, Admitted: func() { gate.Admit(conn) }}); err != nil {
 				n.log.Log(ctx, levelOf(err), "a connection ended", "from", conn.RemoteAddr(), "err", err)
 			}
 		})
@@ -242,13 +242,14 @@ func levelOf(err error) slog.Level {
 
 // serve serves one client, in this process or through the process of the engine. If a token
 // is wanted, admitted is called when the client has presented it.
-func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, token string, admitted func()) error {
+func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, door rpc.Door) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(n.ctx, func() { cancel(context.Cause(n.ctx)) })()
 	e, relayed := n.beginRelay()
 	if e != nil {
-		return e.server.Serve(ctx, client, rpc.Door{Token: token, Defaults: n.config.Defaults, Admitted: admitted})
+		door.Defaults = n.config.Defaults
+		return e.server.Serve(ctx, client, door)
 	}
 	if relayed {
 		defer n.relays.Done()
@@ -258,9 +259,9 @@ func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, token strin
 		return err
 	}
 	options := relay.Options{
-		Dial: n.dial, Token: n.folder.Token, Silent: n.reportSilence, Defaults: defaults, Store: n.ownStore(), Admit: admit(token, admitted), Log: n.log,
+		Dial: n.dial, Token: n.folder.Token, Silent: n.reportSilence, Defaults: defaults, Store: n.ownStore(), Admit: admit(door.Token, door.Admitted), Log: n.log,
 	}
-	if token != "" {
+	if door.Token != "" {
 		options.FirstFrame = gate.MaxFrame
 	}
 	r, err := relay.New(client, options)

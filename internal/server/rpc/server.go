@@ -97,7 +97,10 @@ type Door struct {
 	Token    string // token that connect must present; none is needed if empty
 	Private  bool   // a process of ours: it may speak for others
 	Defaults api.Defaults
-	Admitted func() // called when a connect has succeeded; may be nil
+	// Positions is true if stored events are sent with their positions, as they are to a
+	// Private client.
+	Positions bool
+	Admitted  func() // called when a connect has succeeded; may be nil
 }
 
 // A conn is one client connection.

@@ -100,7 +100,7 @@ func piece(id event.SessionID, e event.Event, head []byte) (jsonrpc.Piece, bool)
 func (c *conn) opening(dst []byte, id event.SessionID, e event.Event) []byte {
 	dst = append(dst, `{"sessionId":`...)
 	dst = appendString(dst, string(id))
-	if c.door.Private && e.Seq > 0 {
+	if (c.door.Private || c.door.Positions) && e.Seq > 0 {
 		dst = append(dst, `,"seq":`...)
 		dst = strconv.AppendInt(dst, int64(e.Seq), 10)
 	}

@@ -1,0 +1,433 @@
+// Package text holds lines of styled text for a terminal, and makes text of others safe
+// to show.
+//
+//   - A [Line] has no control characters: whatever builds one from text of a model, a
+//     command or a file passes it through [Clean] first.
+//   - Styles are attributes and the eight colours that follow the theme of the terminal.
+//   - Widths are never underestimated, so that a line that is cut to a width does not wrap.
+package text
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/clipperhouse/displaywidth"
+)
+
+// A Colour is one of the colours of the terminal's theme.
+type Colour uint8
+
+// The colours. Default is the usual colour of text.
+const (
+	Default Colour = iota
+	Red
+	Green
+	Yellow
+	Blue
+	Magenta
+	Cyan
+)
+
+// codes are the parameters that select the colours.
+var codes = [...]string{"", "31", "32", "33", "34", "35", "36"}
+
+// A Style is how text looks.
+type Style struct {
+	Colour    Colour
+	Bold      bool
+	Faint     bool
+	Italic    bool
+	Underline bool
+	Reverse   bool
+}
+
+// A Span is text of one style.
+type Span struct {
+	Text  string
+	Style Style
+}
+
+// A Line is one line of text. It has no line break.
+type Line []Span
+
+// Plain returns a line without style. The text must be clean.
+func Plain(s string) Line { return Line{{Text: s}} }
+
+// Styled returns a line of one style. The text must be clean.
+func Styled(s string, style Style) Line { return Line{{Text: s, Style: style}} }
+
+// String returns the text of the line without its styles, and without blanks at its end.
+func (l Line) String() string {
+	var b strings.Builder
+	for _, s := range l {
+		b.WriteString(s.Text)
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// Width returns the number of columns of the line.
+func (l Line) Width() int {
+	n := 0
+	for _, s := range l {
+		n += Width(s.Text)
+	}
+	return n
+}
+
+// Width returns the number of columns of a clean text. Each character counts for itself,
+// also where a terminal may draw several as one.
+func Width(s string) int {
+	n := 0
+	for _, r := range s {
+		n += RuneWidth(r)
+	}
+	return n
+}
+
+// emojiStyle makes some terminals draw the character before it twice as wide.
+const emojiStyle = '\ufe0f'
+
+// RuneWidth returns the largest number of columns that a terminal may use for a character.
+func RuneWidth(r rune) int {
+	switch {
+	case r >= ' ' && r < 0x7f:
+		return 1
+	case r == emojiStyle:
+		return 1
+	}
+	return displaywidth.Rune(r)
+}
+
+// Clean returns text of others without anything that would do something to a terminal:
+// control characters and characters that change the direction of text are named, line
+// breaks of other systems become \n, and tabs become blanks.
+func Clean(s string) string {
+	if !strings.ContainsFunc(s, needsCleaning) {
+		return strings.ToValidUTF8(s, "\ufffd")
+	}
+	var b strings.Builder
+	column := 0
+	for i, r := range strings.ToValidUTF8(s, "\ufffd") {
+		switch {
+		case r == '\n':
+			b.WriteByte('\n')
+			column = 0
+			continue
+		case r == '\t':
+			n := tabWidth - column%tabWidth
+			b.WriteString(strings.Repeat(" ", n))
+			column += n
+			continue
+		case r == '\r' && strings.HasPrefix(s[min(i+1, len(s)):], "\n"):
+			continue
+		case needsCleaning(r):
+			name := fmt.Sprintf("<U+%04X>", r)
+			b.WriteString(name)
+			column += len(name)
+			continue
+		}
+		b.WriteRune(r)
+		column += RuneWidth(r)
+	}
+	return b.String()
+}
+
+const tabWidth = 4
+
+// needsCleaning reports whether a character must not reach a terminal as it is.
+func needsCleaning(r rune) bool {
+	switch {
+	case r == '\n':
+		return false
+	case r < ' ', r >= 0x7f && r < 0xa0:
+		return true
+	case r < 0x2000:
+		return r == '\u061c' || r == '\u034f'
+	}
+	return unicode.Is(unicode.Bidi_Control, r) || r >= 0xe0000 && r <= 0xe007f || r == '\u2028' || r == '\u2029' || r == '\ufeff'
+}
+
+// Lines splits clean text into lines of one style.
+func Lines(s string, style Style) []Line {
+	var lines []Line
+	for line := range strings.SplitSeq(s, "\n") {
+		lines = append(lines, Styled(line, style))
+	}
+	return lines
+}
+
+// OneLine returns text of others on one clean line: line breaks are shown as a sign.
+func OneLine(s string) string {
+	var parts []string
+	for line := range strings.SplitSeq(Clean(s), "\n") {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			parts = append(parts, line)
+		}
+	}
+	return strings.Join(parts, " ⏎ ")
+}
+
+// Cut shortens a line to a number of columns, with an ellipsis at its end.
+func (l Line) Cut(most int) Line {
+	if most <= 0 {
+		return nil
+	}
+	if l.Width() <= most {
+		return l
+	}
+	var cut Line
+	left := most - 1
+	for _, s := range l {
+		kept, width := prefix(s.Text, left)
+		if kept != "" {
+			cut = append(cut, Span{kept, s.Style})
+		}
+		left -= width
+		if kept != s.Text {
+			return append(cut, Span{"…", s.Style})
+		}
+	}
+	return cut
+}
+
+// prefix returns the beginning of a text that fits into some columns, and its width.
+func prefix(s string, most int) (string, int) {
+	width := 0
+	for i, r := range s {
+		w := RuneWidth(r)
+		if width+w > most {
+			return s[:i], width
+		}
+		width += w
+	}
+	return s, width
+}
+
+// Wrap breaks a line between words into lines of at most some columns. Words that are
+// wider, such as addresses, stay whole where they are: the terminal wraps them itself, so
+// that they can be copied. Later lines begin with the indent.
+func (l Line) Wrap(most int, indent Line) []Line {
+	if most <= 0 || l.Width() <= most {
+		return []Line{l}
+	}
+	w := wrapper{most: max(most, indent.Width()+8), indent: indent}
+	for _, s := range l {
+		for word := range words(s.Text) {
+			w.add(word, s.Style)
+		}
+	}
+	w.flush()
+	return append(w.lines, w.line)
+}
+
+// A wrapper collects words into lines. A word can consist of several spans.
+type wrapper struct {
+	most   int
+	indent Line
+	lines  []Line
+	line   Line
+	width  int
+	begun  bool // true if the line has more than its indent
+
+	word      Line // the word that is not complete
+	wordWidth int
+	blanks    []Span // the blanks before it
+}
+
+// add takes a word or blanks.
+func (w *wrapper) add(s string, style Style) {
+	if s[0] == ' ' {
+		w.flush()
+		w.blanks = append(w.blanks, Span{s, style})
+		return
+	}
+	w.word = append(w.word, Span{s, style})
+	w.wordWidth += Width(s)
+}
+
+// flush puts the word into the line, or begins the next one with it.
+func (w *wrapper) flush() {
+	if len(w.word) == 0 {
+		return
+	}
+	gap := 0
+	for _, b := range w.blanks {
+		gap += len(b.Text)
+	}
+	if fits := w.indent.Width()+w.wordWidth <= w.most; fits && w.begun && w.width+gap+w.wordWidth > w.most {
+		w.lines = append(w.lines, w.line)
+		w.line, w.width = append(Line(nil), w.indent...), w.indent.Width()
+	} else {
+		w.line = append(w.line, w.blanks...)
+		w.width += gap
+	}
+	w.line = append(w.line, w.word...)
+	w.width += w.wordWidth
+	w.begun = true
+	w.word, w.wordWidth, w.blanks = nil, 0, nil
+}
+
+// words yields the words of a text and the blanks between them.
+func words(s string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for s != "" {
+			at := strings.IndexByte(s, ' ')
+			switch {
+			case at < 0:
+				at = len(s)
+			case at == 0:
+				at = len(s) - len(strings.TrimLeft(s, " "))
+			}
+			if !yield(s[:at]) {
+				return
+			}
+			s = s[at:]
+		}
+	}
+}
+
+// Rows returns the number of rows that a terminal of some columns needs for a line that
+// it wraps itself.
+func (l Line) Rows(columns int) int {
+	if columns <= 0 {
+		return 1
+	}
+	return max(1, (l.Width()+columns-1)/columns)
+}
+
+// An Encoder turns lines into what is written to a terminal.
+type Encoder struct {
+	NoColour bool // true to leave out colours
+	NoStyle  bool // true to leave out attributes as well
+	ASCII    bool // true for a terminal that does not know UTF-8
+}
+
+// Encode returns the line with escape codes. It ends without any style.
+func (e Encoder) Encode(l Line) string {
+	var b strings.Builder
+	for _, s := range l {
+		shown := s.Text
+		if e.ASCII {
+			shown = ascii(shown)
+		}
+		code := e.code(s.Style)
+		if code == "" || shown == "" {
+			b.WriteString(shown)
+			continue
+		}
+		b.WriteString("\x1b[" + code + "m" + shown + "\x1b[m")
+	}
+	return b.String()
+}
+
+// code returns the parameters of a style.
+func (e Encoder) code(s Style) string {
+	if e.NoStyle {
+		return ""
+	}
+	var parts []string
+	for _, a := range []struct {
+		set  bool
+		code string
+	}{{s.Bold, "1"}, {s.Faint, "2"}, {s.Italic, "3"}, {s.Underline, "4"}, {s.Reverse, "7"}} {
+		if a.set {
+			parts = append(parts, a.code)
+		}
+	}
+	if s.Colour != Default && !e.NoColour {
+		parts = append(parts, codes[s.Colour])
+	}
+	return strings.Join(parts, ";")
+}
+
+// signs are the characters of the program itself on a terminal that does not know UTF-8.
+var signs = map[rune]string{
+	'…': "...", '•': "*", '▸': ">", '›': ">", '✓': "+", '✗': "x", '─': "-", '│': "|", '┆': ":", '⏎': "\\n", '·': "-", '▌': "|",
+	'█': "#", '░': ".", '–': "-", '—': "-", '‘': "'", '’': "'", '“': "\"", '”': "\"", '↑': "^", '↓': "v", '→': "->", '←': "<-", '⚑': "!", '◦': "-", '∴': "~", '◇': "?",
+}
+
+// ascii returns a text in characters that every terminal shows.
+func ascii(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch sign, own := signs[r]; {
+		case r < 0x80:
+			b.WriteRune(r)
+		case own:
+			b.WriteString(sign)
+		default:
+			b.WriteByte('?')
+		}
+	}
+	return b.String()
+}
+
+// Break cuts a line into parts of at most some columns, as a terminal would wrap it.
+func (l Line) Break(columns int) []Line {
+	if columns <= 0 || l.Width() <= columns {
+		return []Line{l}
+	}
+	var parts []Line
+	var part Line
+	left := columns
+	for _, s := range l {
+		for s.Text != "" {
+			kept, width := prefix(s.Text, left)
+			if kept == "" && left == columns { // a character that is wider than the terminal
+				_, n := utf8.DecodeRuneInString(s.Text)
+				kept, width = s.Text[:n], columns
+			}
+			if kept != "" {
+				part = append(part, Span{kept, s.Style})
+			}
+			s.Text, left = s.Text[len(kept):], left-width
+			if s.Text != "" {
+				parts, part, left = append(parts, part), nil, columns
+			}
+		}
+	}
+	return append(parts, part)
+}
+
+// Parse returns the lines of a text that this program has styled itself, with the few
+// codes that it uses for that. Other control characters are cleaned.
+func Parse(s string) []Line {
+	var lines []Line
+	style := Style{}
+	for row := range strings.SplitSeq(strings.TrimSuffix(s, "\n"), "\n") {
+		var line Line
+		for row != "" {
+			before, after, found := strings.Cut(row, "\x1b[")
+			if before != "" {
+				line = append(line, Span{Clean(before), style})
+			}
+			code, rest, ends := strings.Cut(after, "m")
+			if !found || !ends {
+				break
+			}
+			style = style.with(code)
+			row = rest
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// with returns a style after a code.
+func (s Style) with(code string) Style {
+	switch code {
+	case "1":
+		s.Bold = true
+	case "2":
+		s.Faint = true
+	case "31":
+		s.Colour = Red
+	case "32":
+		s.Colour = Green
+	case "0", "":
+		return Style{}
+	}
+	return s
+}

@@ -1,0 +1,123 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/tui/block"
+	"github.com/abide-run/abide/internal/tui/text"
+)
+
+// asked is a question of a test.
+type asked struct{ id string }
+
+func (q asked) ID() string { return q.id }
+func (q asked) Lines(int, bool) []text.Line {
+	return text.Lines(strings.Repeat("line\n", 50), text.Style{})
+}
+func (q asked) Explain(int) []text.Line          { return nil }
+func (q asked) Keys() string                     { return "[y]es [n]o" }
+func (q asked) Answer(key string) (string, bool) { return key, key == "y" || key == "n" }
+func (q asked) WantsText() bool                  { return false }
+func (q asked) Send(context.Context, event.SessionID, string) (string, bool, error) {
+	return "", true, nil
+}
+
+// newChat returns a chat at a moment, without a terminal.
+func newChat(columns, rows int) (*chat, *time.Time) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c := &chat{columns: columns, rows: rows, now: func() time.Time { return now }, ctx: context.Background()}
+	c.opts.Blocks = block.Options{Describe: func(event.Event) (string, string) { return "", "" }, Asked: func(event.Event) string { return "" }}
+	c.reset()
+	c.session.ID = "s"
+	return c, &now
+}
+
+// A question has the keys only when nobody types, nobody has typed for a moment, and it was
+// there to be seen.
+func TestWhenAQuestionTakesTheKeys(t *testing.T) {
+	c, now := newChat(80, 24)
+	c.questions.add(asked{"q1"}, *now)
+	focused := func(after time.Duration) bool {
+		*now = now.Add(after)
+		c.focus()
+		return c.questions.focused
+	}
+	if focused(calm - time.Millisecond) {
+		t.Error("it has the keys before it could be seen")
+	}
+	c.editor.Insert("a draft")
+	if focused(time.Hour) {
+		t.Error("it has the keys of somebody who has typed something")
+	}
+	c.editor.Clear()
+	c.lastKey = *now
+	if focused(calm - time.Millisecond) {
+		t.Error("it has the keys right after a key")
+	}
+	if !focused(time.Millisecond) {
+		t.Error("it never gets the keys")
+	}
+	c.questions.add(asked{"q2"}, *now)
+	c.answered(answeredMsg{id: "q1", done: true})
+	if c.questions.first().ID() != "q2" || c.questions.focused || focused(calm-time.Millisecond) {
+		t.Error("the next question has the keys at once")
+	}
+	if !focused(time.Millisecond) {
+		t.Error("the next question never gets the keys")
+	}
+	for _, key := range []string{"enter", "space", " ", "x"} {
+		if cmd := c.questionKey(key); cmd != nil {
+			t.Errorf("%q answers", key)
+		}
+	}
+	c.paste("yes\n")
+	if c.questions.focused || c.editor.Text() != "yes\n" {
+		t.Error("a paste is no draft")
+	}
+}
+
+// However small the terminal is, the live region leaves two rows, and the editor is in it.
+func TestTheFrameFits(t *testing.T) {
+	for columns := 1; columns < 120; columns += 7 {
+		for rows := 1; rows < 40; rows++ {
+			c, now := newChat(columns, rows)
+			c.questions.add(asked{"q"}, *now)
+			c.begin()
+			c.notify("a notice")
+			for i := range 10 {
+				c.queued = append(c.queued, queued{fmt.Sprint(i), "waits"})
+				c.complete.found = append(c.complete.found, offer{"@x", ""})
+			}
+			c.editor.Insert(strings.Repeat("word ", 200))
+			f := c.frame()
+			if len(f.Lines) > max(1, rows-2) {
+				t.Fatalf("%dx%d: %d lines", columns, rows, len(f.Lines))
+			}
+			if f.Row < 0 || f.Row >= len(f.Lines) {
+				t.Fatalf("%dx%d: the cursor is in row %d of %d", columns, rows, f.Row, len(f.Lines))
+			}
+		}
+	}
+}
+
+func TestFilesAreFoundByTheirNames(t *testing.T) {
+	files := []string{"a/b/main.go", "cmd/main_test.go", "docs/remain.md", "main.go", "x.txt"}
+	var got []string
+	for _, o := range matchingFiles(files, "main") {
+		got = append(got, o.word)
+	}
+	if want := "@main.go @cmd/main_test.go @a/b/main.go @docs/remain.md"; strings.Join(got, " ") != want {
+		t.Errorf("%q, want %q", strings.Join(got, " "), want)
+	}
+}
+
+func TestTheLastCodeBlockIsCopied(t *testing.T) {
+	if got := lastCode("x\n```go\none\n```\n\n```\ntwo\n  three\n```\nend"); got != "two\n  three" {
+		t.Errorf("%q", got)
+	}
+}
