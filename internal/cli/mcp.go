@@ -283,9 +283,10 @@ sessions, each line with its time and session.`,
 
 func (a *app) mcpRemoveCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:     "remove NAME",
-		Short:   "Remove an MCP server",
-		Long:    `Remove an MCP server that was added with "abide mcp add". Sessions that have it keep it until they are resumed.`,
+		Use:   "remove NAME",
+		Short: "Remove an MCP server",
+		Long: `Remove an MCP server that was added with "abide mcp add". Sessions that have it keep it
+until they are resumed.`,
 		Example: "  abide mcp remove files",
 		Args:    arguments(1, 1, "one NAME"),
 	}
@@ -314,14 +315,18 @@ func (a *app) mcpDefaults(c config.Config) (json.RawMessage, error) {
 		all[s.Name] = s.Raw()
 	}
 	for name, s := range c.MCP.Servers {
-		all[name] = mcp.Server{
+		server := mcp.Server{
 			MCPServer: event.MCPServer{
 				Name: name, Type: s.Type, Command: s.Command, Args: s.Args, Dir: s.Cwd, URL: s.URL, Tools: s.Tools, Repeatable: s.Repeatable,
 				TimeoutMs: s.Timeout.Value().Milliseconds(), LongestMs: s.MaxTime.Value().Milliseconds(),
 				Sandbox: s.Sandbox, Disabled: s.Disabled, Source: mcp.SourceUser,
 			},
 			Secret: mcp.Secret{Env: s.Env, Headers: s.Headers},
-		}.Raw()
+		}
+		if err := server.Check(); err != nil {
+			return nil, configError(fmt.Errorf("mcp.servers.%s in the configuration: %w", plain(name), err))
+		}
+		all[name] = server.Raw()
 	}
 	if len(all) == 0 {
 		return nil, nil

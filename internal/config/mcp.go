@@ -37,8 +37,6 @@ func (m MCP) check(list []mistake) []mistake {
 		switch {
 		case name == "" || strings.Contains(name, "/"):
 			list = append(list, wrong(at, "it cannot be the name of a server: it is empty or has a slash"))
-		case s.Command == "" && s.URL == "":
-			list = append(list, wrong(at, "there is neither a command nor a url"))
 		case s.Command != "" && s.URL != "":
 			list = append(list, wrong(at.with("url"), "there is a command too; use one of them"))
 		}
