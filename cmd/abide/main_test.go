@@ -32,6 +32,7 @@ var retries = []time.Duration{time.Millisecond, 2 * time.Millisecond}
 // programs are what this binary is, by the name under which it is run.
 var programs = map[string]func(){
 	"abide":       main,
+	"mcp-server":  serveMCP,
 	"abide-tools": func() { os.Exit(cli.Process(cli.Options{Tools: turn.Catalog{note{}}, Retries: retries})) },
 }
 

@@ -124,6 +124,10 @@ type Defaults struct {
 	// Providers and Models are those of fallbacks that are not of the default provider.
 	Providers []Provider      `json:"providers,omitempty"`
 	Models    []ProviderModel `json:"models,omitempty"`
+	// MCP are the MCP servers of the sessions, by name, in the form of the protocol. Sessions of
+	// a program have them only if it wants what is configured.
+	MCP        json.RawMessage `json:"mcp,omitempty"`
+	Programmed bool            `json:"programmed,omitempty"` // true if a program starts the sessions
 	// Workspace is the workspace of the sessions: a name or an address; the machine of
 	// the engine if empty.
 	Workspace string `json:"workspace,omitempty"`

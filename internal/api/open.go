@@ -30,12 +30,14 @@ type OpenMore struct {
 	AdditionalDirectories  []string                `json:"additionalDirectories,omitempty"`
 	ManagedSettings        json.RawMessage         `json:"managedSettings,omitempty"` // a ManagedSettings, checked strictly
 	EnableManagedSettings  bool                    `json:"enableManagedSettings,omitempty"`
+	MCPServers             json.RawMessage         `json:"mcpServers,omitempty"` // MCP servers by name
+	DisabledMCPServers     []string                `json:"disabledMcpServers,omitempty"`
+	EnvValueMode           string                  `json:"envValueMode,omitempty"` // "direct" if ${NAME} in the configuration of MCP servers stands for itself
 	OpenUnsupported
 }
 
 // OpenUnsupported holds parameters that have no effect. Clients that set them are told.
 type OpenUnsupported struct {
-	MCPServers               json.RawMessage `json:"mcpServers,omitempty"`
 	PluginDirectories        json.RawMessage `json:"pluginDirectories,omitempty"`
 	SessionLimits            json.RawMessage `json:"sessionLimits,omitempty"`
 	OrganizationInstructions json.RawMessage `json:"organizationCustomInstructions,omitempty"`

@@ -12,6 +12,8 @@ type Coverage struct {
 	Kind     string    `json:"kind"`
 	Commands *[]string `json:"commandIdentifiers,omitempty"`
 	ToolName string    `json:"toolName,omitempty"`
+
+	ServerName string `json:"serverName,omitempty"` // MCP server; its ToolName is empty for all tools
 }
 
 // commands is the Kind of a Coverage of shell commands.
@@ -26,6 +28,8 @@ func (c Coverage) Whole() bool {
 		return c.Commands != nil
 	case CustomTool:
 		return c.ToolName != ""
+	case MCP:
+		return c.ServerName != ""
 	}
 	return true
 }
@@ -45,6 +49,8 @@ func (c Coverage) Completed(grants []event.Grant, tool string) Coverage {
 		c.Commands = &names
 	case c.Kind == CustomTool:
 		c.ToolName = cmp.Or(c.ToolName, tool)
+	case c.Kind == MCP:
+		return c.ofMCP(grants)
 	}
 	return c
 }
@@ -58,7 +64,7 @@ func kindOf(grants []event.Grant) string {
 	switch kind := grants[0].Kind; kind {
 	case Shell:
 		return commands
-	case Read, Write:
+	case Read, Write, MCP:
 		return kind
 	}
 	return CustomTool

@@ -25,6 +25,9 @@ func coveringGrants(grants []event.Grant, r *Request) []event.Grant {
 		}
 		return nil
 	}
+	if r.Kind == MCP {
+		return coverEach(grants, r.Subjects, coversMCP)
+	}
 	return coverEach(grants, r.Subjects, func(g event.Grant, subject string) bool {
 		return g.Kind == r.Kind && g.Subject != "" && g.Subject == subject
 	})

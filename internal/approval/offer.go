@@ -46,6 +46,8 @@ func (r *Request) Offers() []event.Offer {
 		return append(offers, r.fileOffers()...)
 	case r.Kind == Shell && len(r.Subjects) > 0:
 		return append(offers, event.Offer{ID: event.OfferInput, Label: "any further input to this command", Grants: r.subjectGrants()})
+	case r.Kind == MCP:
+		return append(offers, r.mcpOffers()...)
 	case len(r.Subjects) > 0:
 		return append(offers, event.Offer{ID: event.OfferTool, Label: "any call of " + strings.Join(r.Subjects, ", "), Grants: r.subjectGrants()})
 	}

@@ -17,7 +17,7 @@ import (
 
 // A rule names a tool or a kind of request, and may have a pattern: "bash",
 // "bash(git *)", "write(docs/**)", "url(https://example.org/*)", "read-only",
-// "terminal(python3 *)".
+// "terminal(python3 *)", "mcp(server/tool)".
 //
 // A pattern for paths covers the paths that it matches and everything below them; a
 // relative one is relative to the working directory. A pattern for commands is a list of
@@ -40,7 +40,7 @@ var (
 	commandNames = []string{Shell, "bash", "exec", readOnly, terminal, input}
 	pathNames    = []string{Read, Write, "view", "create", "edit", "grep", "glob"}
 	urlNames     = []string{URL, "web_fetch"}
-	otherNames   = []string{"*", CustomTool, "mcp", "memory", "hook", "exit_plan_mode", "list_bash", "memory_search", "read_bash", "skill", "stop_bash", "task",
+	otherNames   = []string{"*", CustomTool, MCP, "mcp_search", "memory", "hook", "exit_plan_mode", "list_bash", "memory_search", "read_bash", "skill", "stop_bash", "task",
 		"task_complete", "task_create", "task_list", "task_update", "wait", "write_bash", "ask_user"}
 )
 
@@ -183,6 +183,8 @@ func examplePattern(name string) string {
 		return "git status *"
 	case urlKind(name):
 		return "https://example.org/*"
+	case name == MCP:
+		return "server/tool"
 	}
 	return "docs/**"
 }
@@ -221,6 +223,9 @@ func (u rule) checkPattern() error {
 		err = fmt.Errorf("it can never match, because addresses begin with their scheme; write %s(https://%s/*)", u.tool, strings.TrimSuffix(u.pattern, "/"))
 	case commandKind(u.tool), u.tool == "*":
 		err = u.words.check()
+	case u.tool == MCP && !strings.Contains(u.pattern, "/") && !strings.Contains(u.pattern, "*"):
+		err = fmt.Errorf("it can never match, because it names no tool; write %s(%s/*) for all tools of the server %s", u.tool, u.pattern, u.pattern)
+	case u.tool == MCP:
 	case !pathKind(u.tool) && !urlKind(u.tool):
 		err = fmt.Errorf("it can never match, because rules about %s have no patterns; write %s, or bash(…) for commands", u.tool, u.tool)
 	}

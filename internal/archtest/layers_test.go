@@ -16,6 +16,7 @@ var layers = []layer{
 		"model", "model/answer", "model/catalog", "model/local", "model/plainjson", "model/profile", "model/provider", "model/remote",
 	}},
 	{name: "workspaces", packages: []string{"workspace"}},
+	{name: "MCP servers", packages: []string{"mcp"}},
 	{name: "parts", packages: []string{"tool", "tool/argument", "window", "project", "jobs", "api", "config"}},
 	{name: "views", packages: []string{"transcript", "memory", "client"}},
 	{name: "decision", packages: []string{"turn"}},

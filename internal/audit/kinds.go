@@ -68,6 +68,8 @@ var needs = map[string][]string{
 	"session.shutdown":               {"shutdownType"},
 	"skill.invoked":                  {"name", "path", "content"},
 	"skills.found":                   {"skills"},
+	"mcp.offered":                    {"tools"},
+	"mcp.found":                      {"names"},
 	"subagent.selected":              {"agentName"},
 	"session.plan_changed":           {"operation"},
 	"questions.redelivered":          {"requestIds"},

@@ -3,6 +3,7 @@ package audit
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/abide-run/abide/internal/audit/stored"
@@ -256,7 +257,7 @@ func (a *auditor) record(p stored.Process) error {
 		broken("process.misnamed", "the record %s is that of the process %s", p.ID, id)
 	}
 	a.kept(p, a.journal(p, broken), broken)
-	exists, err := a.exists(owner)
+	exists, err := a.exists(strings.TrimPrefix(owner, "mcp/")) // an MCP server belongs to the session that uses it
 	if err == nil && !exists {
 		a.left(Finding{Rule: "process.orphaned", Session: owner, Process: p.ID, Text: fmt.Sprintf("the process of record %s belongs to the session %q, which does not exist", p.ID, owner)})
 	}

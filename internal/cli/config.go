@@ -159,7 +159,8 @@ func (a *app) trustCommand() *cobra.Command {
 		Use:   "trust [DIR]",
 		Short: "Trust the configuration of a directory",
 		Long: `A project's ` + trust.File + ` can set model endpoints and extend what agents may access.
-These settings apply only after you trust its directory. The file is shown, and trust
+These settings apply only after you trust its directory, and so do the MCP servers of a
+` + serversFile + ` there. Each file is shown, and trust
 is for what it holds now: when it changes, only its restrictions apply until you run
 this again, which shows the change. You are asked for a yes; without a terminal, --yes
 must say it. A file with a mistake is not trusted.`,
@@ -211,6 +212,9 @@ func (a *app) removeTrust(dir string) error {
 	if err != nil {
 		return err
 	}
+	if _, err := store.Remove(filepath.Join(dir, serversFile)); err != nil {
+		return configError(err)
+	}
 	if dir, err = store.Remove(dir); err != nil {
 		return configError(err)
 	}
@@ -250,6 +254,9 @@ func (a *app) addTrust(ctx context.Context, dir string, yes bool) error {
 		return configError(err)
 	}
 	a.out.printf("%s is trusted\n", plain(dir))
+	if err := a.trustServers(ctx, dir, yes); err != nil {
+		return err
+	}
 	if a.quiet {
 		return nil
 	}

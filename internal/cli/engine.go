@@ -67,6 +67,9 @@ func (a *app) config(dir string) (daemon.Config, error) {
 	if c.Defaults, err = defaults(loaded, cwd); err == nil {
 		err = errors.Join(a.setOutage(&c.Defaults, loaded.Config), setHelpers(&c.Defaults, loaded.Config))
 	}
+	if err == nil {
+		c.Defaults.MCP, err = a.mcpDefaults(loaded.Config)
+	}
 	return c, err
 }
 

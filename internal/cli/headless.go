@@ -85,7 +85,7 @@ func (a *app) headlessConfig(f *headlessFlags) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
-	c.OneCommand = true
+	c.OneCommand, c.Defaults.Programmed = true, true
 	if f.idle > 0 {
 		c.Rest = time.Duration(f.idle) * time.Second
 	}

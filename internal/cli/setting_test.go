@@ -12,9 +12,9 @@ import (
 	"github.com/abide-run/abide/internal/daemon"
 )
 
-// settingBases are configurations in which a setting can take effect: the usual one, and
-// one whose model belongs to a provider of its own.
-var settingBases = []string{"", "model.model_id = 'p/m'\nproviders.p.base_url = 'http://l'\n"}
+// settingBases are configurations in which a setting can take effect: the usual one, one
+// whose model belongs to a provider of its own, and one with an MCP server.
+var settingBases = []string{"", "model.model_id = 'p/m'\nproviders.p.base_url = 'http://l'\n", "mcp.servers.s.command = 'x'\n"}
 
 // settingValues are values to try, by the type of a setting that has no list of allowed
 // values. At least one of them is valid for each setting and not its default.
@@ -29,7 +29,7 @@ var settingValues = map[string][]string{
 
 // settingLines returns lines that set a key, one for each value to try.
 func settingLines(e config.Entry) (lines []string) {
-	key := strings.NewReplacer("models.*", "models.m", "providers.*", "providers.p", "workspaces.*", "workspaces.w").Replace(e.Key)
+	key := strings.NewReplacer("models.*", "models.m", "providers.*", "providers.p", "workspaces.*", "workspaces.w", "mcp.servers.*", "mcp.servers.s").Replace(e.Key)
 	if list, field, ok := strings.Cut(strings.TrimPrefix(key, "scope."), "."); ok && strings.HasPrefix(key, "scope.") {
 		rule := map[string]string{"target": "{target = '/x', permission = 'read'}", "permission": "{target = '/p', permission = 'write'}"}[field]
 		return []string{"scope." + list + " = [" + rule + "]"}

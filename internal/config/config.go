@@ -41,6 +41,7 @@ type Config struct {
 	Commands     Commands            `toml:"commands" doc:"The commands that agents run."`
 	Workspace    Workspace           `toml:"workspace" doc:"Where the files and commands of sessions are."`
 	Workspaces   map[string]Place    `toml:"workspaces" doc:"Workspaces on other machines or in containers, by name."`
+	MCP          MCP                 `toml:"mcp" doc:"MCP servers, which bring tools."`
 	Instructions Instructions        `toml:"instructions" doc:"Files with instructions for the model."`
 	Store        Store               `toml:"store" doc:"How the log is stored."`
 	Retention    Retention           `toml:"retention" doc:"How long things are kept; everything is kept if nothing is set."`
@@ -204,6 +205,7 @@ func (c *Config) check() []mistake {
 	for _, name := range slices.Sorted(maps.Keys(c.Workspaces)) {
 		list = append(list, c.Workspaces[name].check(name)...)
 	}
+	list = c.MCP.check(list)
 	list = duration(list, path{"store", "rest"}, c.Store.Rest)
 	list = keyFile(list, path{"store", "key_file"}, c.Store.KeyFile)
 	list = age(list, path{"retention", "sessions"}, c.Retention.Sessions)

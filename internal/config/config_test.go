@@ -319,7 +319,7 @@ func TestWhatCannotBeMeantIsRefused(t *testing.T) {
 	times := timeKeys(reflect.TypeFor[config.Config](), "")
 	example := regexp.MustCompile(`\b\d+[smhdw]\b`)
 	for _, e := range config.Entries() {
-		key := strings.NewReplacer("models.*", "models.m", "providers.*", "providers.p").Replace(e.Key)
+		key := strings.NewReplacer("models.*", "models.m", "providers.*", "providers.p", "mcp.servers.*", "mcp.servers.s").Replace(e.Key)
 		line := key
 		switch {
 		case (e.Type == "integer" || e.Type == "number") && !slices.Contains(corrected, e.Key):

@@ -27,6 +27,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/jsonrpc"
+	"github.com/abide-run/abide/internal/mcp"
 	"github.com/abide-run/abide/internal/memory/worker"
 	"github.com/abide-run/abide/internal/model/remote"
 	"github.com/abide-run/abide/internal/project/instructions"
@@ -38,6 +39,7 @@ import (
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool/agent"
 	"github.com/abide-run/abide/internal/tool/builtin"
+	mcptool "github.com/abide-run/abide/internal/tool/mcp"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -395,6 +397,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	if e.tools, err = openTools(n.folder, commands, workspaces.New(n.config.Workspaces), n.config.Notice, n.config.AtStep, n.log); err != nil {
 		return nil, errors.Join(err, store.Close(), lock.Close())
 	}
+	e.tools.endMCPServers(n.ctx)
 	e.tools.family.log, e.tools.workspaces.index, e.tools.store = e.store, e.store, e.store
 	found := &models{version: n.config.Version, settings: n.config.ModelSettings, clients: make(map[string]*remote.Client), keys: keys{env: n.config.Defaults.Env}}
 	known := places.Open(filepath.Join(n.config.Dir, "locations.json"))
@@ -421,9 +424,12 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		MaxQueue:     n.config.MaxQueue,
 		Retries:      n.config.Retries,
 		LookTime:     n.config.LookTime,
-		ToolsOf:      func(h *session.Host) turn.Catalog { return builtin.New(h.Skills, h.Agents) },
-		Folder:       func(id event.SessionID) string { return n.folder.Session(string(id)) },
-		Memory:       e.worker.Session(),
+		MCP:          n.mcpOptions(e.tools),
+		ToolsOf: func(h *session.Host) turn.Catalog {
+			return append(builtin.New(h.Skills, h.Agents), mcptool.New(h.MCP)...)
+		},
+		Folder: func(id event.SessionID) string { return n.folder.Session(string(id)) },
+		Memory: e.worker.Session(),
 	})
 	e.worker.SetHost(e.host)
 	e.tools.host = e.host
@@ -436,6 +442,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		Places:     known, Trust: &trusted, Instructions: n.config.Instructions,
 		Memory: remembered{e.host, e.worker, books},
 		Store:  n.ownStore(),
+		MCP:    mcp.OpenStore(n.folder.MCPServers()),
 	})
 	if e.token, err = lock.KeepToken(); err == nil {
 		e.socket, err = lock.Listen()

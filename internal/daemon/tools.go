@@ -20,6 +20,7 @@ import (
 	"github.com/abide-run/abide/internal/daemon/workspaces"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/mcp"
 	"github.com/abide-run/abide/internal/memory/book"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/process/sandbox"
@@ -29,6 +30,7 @@ import (
 	"github.com/abide-run/abide/internal/tool/builtin"
 	"github.com/abide-run/abide/internal/tool/files"
 	"github.com/abide-run/abide/internal/tool/guard"
+	mcptool "github.com/abide-run/abide/internal/tool/mcp"
 	"github.com/abide-run/abide/internal/tool/recall"
 	"github.com/abide-run/abide/internal/tool/todo"
 	"github.com/abide-run/abide/internal/turn"
@@ -150,7 +152,7 @@ func daemonTools(log eventlog.Log, books *book.Set) turn.Catalog {
 func ToolNames() []string {
 	t := &toolbox{commands: bash.New(bash.Options{})}
 	var names []string
-	for _, v := range append(t.catalog(daemonTools(nil, nil)), builtin.New(nil, nil)...) {
+	for _, v := range slices.Concat(t.catalog(daemonTools(nil, nil)), builtin.New(nil, nil), mcptool.New(nil)) {
 		names = append(names, v.Spec().Name)
 	}
 	return names
@@ -335,7 +337,7 @@ func (t *toolbox) undo(ctx context.Context, id event.SessionID, undone func(key 
 func (t *toolbox) forget(_ context.Context, id event.SessionID) error {
 	place, err := t.lastPlace(id)
 	if err == nil && place == nil && t.processes != nil {
-		err = t.processes.Abandon(context.Background(), process.Owner(id))
+		err = errors.Join(t.processes.Abandon(context.Background(), process.Owner(id)), t.processes.Abandon(context.Background(), mcp.Owner(id)))
 	}
 	if err != nil {
 		return fmt.Errorf("end the commands of the session: %w", err)

@@ -106,6 +106,10 @@ type ToolRequest struct {
 	// Malformed is the text of the model's arguments if it is not a JSON object.
 	// Arguments is then an empty object, and the call fails.
 	Malformed string `json:"malformedArguments,omitempty"`
+
+	Title     string `json:"toolTitle,omitempty"`     // title of the tool of an MCP server
+	MCPServer string `json:"mcpServerName,omitempty"` // MCP server that has the tool; empty if there is none
+	MCPTool   string `json:"mcpToolName,omitempty"`   // name that the MCP server gave the tool
 }
 
 // TurnEndedData is the body of turn.ended: the turn ends without an answer, because a

@@ -62,6 +62,7 @@ type SessionConfiguredData struct {
 	AgentExcluded    []string          `json:"defaultAgentExcludedTools,omitempty"` // names of tools that only agents have, not the session itself
 	ExcludedAgents   []string          `json:"excludedBuiltinAgents,omitempty"`     // names of built-in agents that the session cannot start
 	Skills           SkillRules        `json:"skills,omitzero"`
+	MCP              MCPRules          `json:"mcp,omitzero"`
 
 	Agents   []CustomAgent `json:"customAgents,omitempty"`  // agents that a client describes
 	Selected string        `json:"selectedAgent,omitempty"` // name of the custom agent that answers; empty if the session itself does

@@ -27,6 +27,7 @@ const (
 	HookAgentStop         = "agentStop"             // before a turn ends with an answer of the model
 	HookSessionEnd        = "sessionEnd"            // before the session is idle
 	HookErrorOccurred     = "errorOccurred"         // before a turn ends with an error
+	HookPreMCPToolCall    = "preMcpToolCall"        // before an MCP server is asked to carry out a call
 )
 
 // HookStartData is the body of hook.start: a question to the clients that have hooks.

@@ -72,7 +72,8 @@ const (
 	OfferPrefix  = "prefix"  // every command that begins with certain words
 	OfferFile    = "file"    // the files that were shown
 	OfferFolder  = "folder"  // files below a folder
-	OfferTool    = "tool"    // every call of a client's tool
+	OfferTool    = "tool"    // every call of a tool of a client or an MCP server
+	OfferServer  = "server"  // every call of an MCP server
 	OfferInput   = "input"   // every input to one running command
 )
 

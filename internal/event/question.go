@@ -49,10 +49,11 @@ type UserInputDoneData struct {
 type ElicitationAskedData struct {
 	RequestID string          `json:"requestId"`
 	Message   string          `json:"message"`
-	Schema    json.RawMessage `json:"requestedSchema,omitempty"` // JSON schema of the form
-	Mode      string          `json:"mode,omitempty"`            // "form" if empty
-	Key       string          `json:"key,omitempty"`             // ours: idempotency key of the request
-	Budget    *BudgetReached  `json:"budget,omitempty"`          // ours: set if the session itself asks whether to go on; the turn waits for the answer
+	Schema    json.RawMessage `json:"requestedSchema,omitempty"`   // JSON schema of the form
+	Mode      string          `json:"mode,omitempty"`              // "form" if empty
+	Source    string          `json:"elicitationSource,omitempty"` // MCP server that asks; empty if none does
+	Key       string          `json:"key,omitempty"`               // ours: idempotency key of the request
+	Budget    *BudgetReached  `json:"budget,omitempty"`            // ours: set if the session itself asks whether to go on; the turn waits for the answer
 }
 
 // ElicitationDoneData is the body of elicitation.completed, which closes the form.

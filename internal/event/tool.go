@@ -27,6 +27,9 @@ type ToolStartData struct {
 	Arguments  json.RawMessage `json:"arguments,omitempty"`
 	TurnID     string          `json:"turnId,omitempty"`
 	Model      string          `json:"model,omitempty"` // model that asked for the call
+
+	MCPServer string `json:"mcpServerName,omitempty"` // MCP server that carries out the call; empty if there is none
+	MCPTool   string `json:"mcpToolName,omitempty"`   // name that the MCP server gave the tool
 }
 
 // ToolBegunData is the body of tool.execution_begun: a call is permitted and begins. It

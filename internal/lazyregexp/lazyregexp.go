@@ -68,3 +68,8 @@ func (r *Regexp) ReplaceAllString(src, repl string) string {
 func (r *Regexp) ReplaceAllLiteralString(src, repl string) string {
 	return r.get().ReplaceAllLiteralString(src, repl)
 }
+
+// ReplaceAllStringFunc is that of regexp.Regexp.
+func (r *Regexp) ReplaceAllStringFunc(src string, repl func(string) string) string {
+	return r.get().ReplaceAllStringFunc(src, repl)
+}

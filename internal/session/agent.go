@@ -101,6 +101,9 @@ func (tx *txn) shareSecrets(spec *Spec) error {
 		return err
 	}
 	spec.Keys = keys.Usable(providers)
+	if spec.MCP, err = tx.s.mcpSecrets(tx.s.host.ctx); err != nil {
+		return err
+	}
 	spec.Env, err = tx.s.environment(tx.s.host.ctx)
 	return err
 }
@@ -110,7 +113,7 @@ func (tx *txn) shareSecrets(spec *Spec) error {
 // comes and goes here.
 func (s *Session) hookOfAgent(ctx context.Context, _ event.SessionID, kind string, input json.RawMessage) (json.RawMessage, error) {
 	switch kind {
-	case event.HookPreToolUse, event.HookPostToolUse, event.HookPostToolFailure:
+	case event.HookPreToolUse, event.HookPostToolUse, event.HookPostToolFailure, event.HookPreMCPToolCall:
 	default:
 		return nil, nil // hooks about prompts and ends concern the call in this session
 	}

@@ -387,7 +387,7 @@ func (tx *txn) tellAnother(reply *model.Reply, asked string) {
 
 func (tx *txn) assistantMessage(r *request, reply *model.Reply, name string) event.AssistantMessageData {
 	m := event.AssistantMessageData{
-		MessageID: r.message, Model: name, Content: reply.Text, ToolRequests: toolRequests(reply.Calls),
+		MessageID: r.message, Model: name, Content: reply.Text, ToolRequests: tx.nameMCPTools(toolRequests(reply.Calls)),
 		InteractionID: tx.State.Turn.InteractionID, TurnID: strconv.Itoa(tx.State.Turn.Step),
 		OutputTokens: reply.Usage.Output, RequestID: reply.RequestID,
 	}

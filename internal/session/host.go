@@ -22,6 +22,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/mcp"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/turn"
@@ -104,6 +105,8 @@ type Options struct {
 	StopTask func(ctx context.Context, id event.SessionID, key string) error
 	// Undo undoes what calls did to files. Nothing is undone if it is nil.
 	Undo Undo
+	// MCP says where MCP servers run. Sessions have none if it is nil.
+	MCP *mcp.Options
 	// Memory is what sessions are told of memory, and who extends it.
 	Memory MemorySource
 	// Forget removes what a deleted session has outside of the store on this machine. An
@@ -136,6 +139,7 @@ type Host struct {
 	Context     Context
 	Ledger      Ledger
 	Log         Log
+	MCP         MCP
 	Memory      Memory
 	Permissions Permissions
 	Questions   Questions
@@ -170,6 +174,7 @@ type Host struct {
 
 	outages outages
 	budgets budgets
+	mcp     mcpSets
 
 	gate    gate
 	work    sync.WaitGroup
@@ -237,7 +242,7 @@ func New(store eventlog.Store, opts Options) *Host {
 func (h *Host) openServices() {
 	h.Agents, h.Clients, h.Commands, h.Context = Agents{h}, Clients{h}, Commands{h}, Context{h}
 	h.Ledger, h.Log, h.Memory, h.Permissions, h.Questions = Ledger{h}, Log{h}, Memory{h}, Permissions{h}, Questions{h}
-	h.Attachments = Attachments{h}
+	h.Attachments, h.MCP = Attachments{h}, MCP{h}
 	h.Queues, h.Settings, h.Skills, h.Tasks, h.Todos = Queues{h}, Settings{h}, Skills{h}, Tasks{h}, Todos{h}
 	h.Retention, h.Work = Retention{h}, Work{h}
 }
@@ -332,6 +337,7 @@ func (h *Host) Close() {
 	h.mu.Unlock()
 	h.outages.close()
 	h.cancel(ErrClosed)
+	h.closeAllMCP()
 	h.work.Wait()
 }
 
@@ -433,6 +439,7 @@ func (h *Host) evict(s *Session) {
 	}
 	s.mailbox.gone = true
 	delete(h.sessions, s.id)
+	h.closeMCP(s.id)
 }
 
 // Resident counts the sessions in memory.

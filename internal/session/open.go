@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/mcp"
 	"github.com/abide-run/abide/internal/model/provider"
 	"github.com/abide-run/abide/internal/turn"
 )
@@ -18,6 +19,10 @@ type Spec struct {
 	Env    []string       // the environment of commands; kept beside the log
 	Keys   *provider.Keys // the keys of the providers; kept beside the log
 	Name   string
+	// MCP are the secrets of MCP servers, by name; kept beside the log. OwnMCP is true if the
+	// client names the servers of the session itself.
+	MCP    map[string]mcp.Secret
+	OwnMCP bool
 	// SpareEnv is the environment of commands of a session that is resumed, if the store
 	// cannot open the one that it has.
 	SpareEnv []string
@@ -67,6 +72,7 @@ func (h *Host) Create(ctx context.Context, id event.SessionID, spec Spec, c *Cli
 				return err
 			}
 		}
+		tx.openMCP()
 		if is {
 			return errors.Join(tx.restrict(spec.Config.Managed), tx.renewSecrets(spec))
 		}
@@ -194,10 +200,17 @@ func (tx *txn) takeResumed(r Resume) error {
 	if err := tx.replaceLostEnv(&r.Spec); err != nil {
 		return err
 	}
+	if err := tx.mergeMCP(&r.Spec); err != nil {
+		return err
+	}
 	if err := tx.keepSecrets(r.Spec); err != nil {
 		return err
 	}
-	return tx.reconfigure(r.Spec.Config, r.Keep)
+	if err := tx.reconfigure(r.Spec.Config, r.Keep); err != nil {
+		return err
+	}
+	tx.openMCP()
+	return nil
 }
 
 // declineForResume ends the open permission questions and external calls, unless somebody

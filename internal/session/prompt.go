@@ -212,6 +212,9 @@ func (tx *txn) openTurn(interaction string) error {
 	if err := tx.recordSkills(); err != nil {
 		return err
 	}
+	if err := tx.recordMCPTools(); err != nil {
+		return err
+	}
 	if err := tx.recordRecall(); err != nil {
 		return err
 	}

@@ -126,6 +126,9 @@ func (tx *txn) keepSecrets(spec Spec) error {
 		tx.keepSecret(secretEnv, env)
 		tx.env = usable
 	}
+	if err := tx.keepMCPSecrets(spec.MCP); err != nil {
+		return err
+	}
 	if spec.Keys == nil && spec.Config.Provider == nil && spec.Config.Providers == nil {
 		return nil
 	}

@@ -27,18 +27,19 @@ type Session struct {
 	bare    atomic.Bool // true if its clients want it to have no folder
 
 	// The rest is owned by the draining goroutine.
-	state    *turn.State                 // nil if not in memory
-	log      logged                      // the stored end and index row of the session
-	underWay turn.Now                    // the constant part of what now returns
-	waiting  map[chan event.Event]string // those who wait for the answer to a question, with its id
-	looked   map[string]bool             // the tasks elsewhere whose ends were looked for, by key
-	warned   map[string]bool             // the warnings about files of the project that were given
-	offer    offer
-	gauge    gauge
-	told     atomic.Int64 // window that the provider told when the model was last asked; zero if it was not yet
-	busy     bool         // true while something is under way; see isBusy
-	another  string       // model that has answered instead of the one that was asked, as people were told
-	held     bool         // true while another session is asked whether this one goes on; see budgets
+	state       *turn.State                 // nil if not in memory
+	log         logged                      // the stored end and index row of the session
+	underWay    turn.Now                    // the constant part of what now returns
+	waiting     map[chan event.Event]string // those who wait for the answer to a question, with its id
+	looked      map[string]bool             // the tasks elsewhere whose ends were looked for, by key
+	warned      map[string]bool             // the warnings about files of the project that were given
+	offer       offer
+	gauge       gauge
+	told        atomic.Int64 // window that the provider told when the model was last asked; zero if it was not yet
+	busy        bool         // true while something is under way; see isBusy
+	recordedMCP recordedMCP
+	another     string // model that has answered instead of the one that was asked, as people were told
+	held        bool   // true while another session is asked whether this one goes on; see budgets
 
 	// These are what the session does beside its own goroutine: see activities.
 	asking     asking
@@ -161,7 +162,7 @@ func (s *Session) load() error {
 	}
 	s.state, s.log.end, s.log.info = state, index.End, index.Info
 	s.feed.reached(s.log.end)
-	s.offer = offer{}
+	s.offer, s.recordedMCP = offer{}, recordedMCP{}
 	return nil
 }
 

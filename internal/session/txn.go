@@ -167,6 +167,9 @@ func (tx *txn) startStep(step turn.StartStep) error {
 			return err
 		}
 	}
+	if err := tx.recordChangedMCPTools(); err != nil {
+		return err
+	}
 	return tx.record(event.AssistantTurnStartData{TurnID: step.TurnID, InteractionID: tx.State.Turn.InteractionID})
 }
 
@@ -175,7 +178,7 @@ func (tx *txn) recordIntents(step turn.Intend) error {
 	for _, c := range step.Calls {
 		err := tx.record(event.ToolStartData{
 			ToolCallID: c.Request.ToolCallID, ToolName: c.Request.Name, Arguments: c.Request.Arguments,
-			TurnID: strconv.Itoa(tx.State.Turn.Step), Model: tx.State.Setup.Model,
+			TurnID: strconv.Itoa(tx.State.Turn.Step), Model: tx.State.Setup.Model, MCPServer: c.Request.MCPServer, MCPTool: c.Request.MCPTool,
 		})
 		if err != nil {
 			return err

@@ -59,6 +59,17 @@ type Offerer interface {
 	Offer(State) (Spec, bool)
 }
 
+// A Family is a tool that stands for others, which are not the same in all sessions. It is
+// not offered itself.
+type Family interface {
+	Tool
+	// Members returns the tools of a session. They are safe for concurrent use, and keep
+	// nothing of the state.
+	Members(State) []Tool
+	// Member returns the tool of that name of a session; nil if there is none.
+	Member(s State, name string) Tool
+}
+
 // A State is the state of a session that results from its log. A tool that needs a part
 // of it declares an interface for that part. The state belongs to the session that
 // writes the log: a tool may read it during Offer, Permission and an instant Run, and
@@ -91,6 +102,8 @@ type Spec struct {
 	// Agent is true if a session of its own carries out a call. The ID of that session
 	// is the key of the call.
 	Agent bool
+	// Source is where the tool comes from, for filters; "builtin" if it is empty.
+	Source string
 }
 
 // A Call is one call of a tool.

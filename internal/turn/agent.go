@@ -29,6 +29,5 @@ func (c Catalog) StartAgents() bool {
 
 // StartsAgent reports whether an agent makes the calls of the tool of that name.
 func (c Catalog) StartsAgent(name string) bool {
-	t := c.find(name)
-	return t != nil && t.Spec().Agent
+	return slices.ContainsFunc(c, func(t tool.Tool) bool { return t.Spec().Name == name && t.Spec().Agent })
 }

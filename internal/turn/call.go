@@ -231,7 +231,7 @@ func (c Catalog) permission(s *State, call *Call) (*approval.Request, error) {
 		}
 		return ask, err
 	}
-	if t := c.find(call.Request.Name); t != nil {
+	if t := c.find(s, call.Request.Name); t != nil {
 		return t.Permission(context.Background(), c.toolCall(s, call)) // a call of a tool with Spec.Looks does not come here, so that nothing is waited for
 	}
 	return nil, nil
@@ -266,7 +266,7 @@ func (c Catalog) begin(s *State, call *Call, granted bool, decision event.Decisi
 			Arguments: r.Arguments, WorkingDirectory: cmp.Or(call.Dir, s.Setup.Config.WorkingDirectory), Decision: &decision,
 		}}
 	}
-	if t := c.find(r.Name); t != nil {
+	if t := c.find(s, r.Name); t != nil {
 		if t.Spec().Instant {
 			return c.runInstantly(s, call, t)
 		}
@@ -283,7 +283,7 @@ func (c Catalog) begin(s *State, call *Call, granted bool, decision event.Decisi
 // Recover returns what is to be recorded of a call that a process has begun which no
 // longer runs: that the call begins again, or that its outcome is unknown.
 func (c Catalog) Recover(s *State, call *Call) []event.Payload {
-	t := c.find(call.Request.Name)
+	t := c.find(s, call.Request.Name)
 	if t == nil || t.Spec().Replay == tool.Once {
 		return []event.Payload{refused(s, call, event.CodeInterrupted, textUnknown)}
 	}
@@ -297,7 +297,7 @@ func (c Catalog) Recover(s *State, call *Call) []event.Payload {
 func (c Catalog) Tool(s *State, call *Call) (tool.Tool, tool.Call) {
 	made := c.toolCall(s, call)
 	made.State = nil // the state changes while the tool runs
-	return c.find(call.Request.Name), made
+	return c.find(s, call.Request.Name), made
 }
 
 func (c Catalog) toolCall(s *State, call *Call) tool.Call {

@@ -51,6 +51,7 @@ var lifecycle = []row{
 	{"Tasks", [moments]change{keeps, keeps, keeps, keeps, keeps, clearTasks}},
 	{"Context", [moments]change{resetCompactions, keeps, restContext, keeps, outdateContext, forgetRequests}},
 	{"Skills", [moments]change{keeps, keeps, keeps, keeps, forgetSkills, keeps}},
+	{"MCP", [moments]change{keeps, keeps, keeps, keeps, keeps, keeps}},
 	{"Rewind", [moments]change{keeps, keeps, keeps, keeps, addRewind, dropRestores}},
 	{"Keys", [moments]change{keeps, keeps, keeps, keeps, keeps, keeps}},
 	{"Turn", [moments]change{beginTurn, endTurn, endTurn, keeps, endTurn, endTurn}},

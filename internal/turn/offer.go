@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -12,14 +13,23 @@ import (
 // A Catalog is the tools of this runtime.
 type Catalog []tool.Tool
 
-// find returns the runtime's own tool of that name.
-func (c Catalog) find(name string) tool.Tool {
+// find returns the tool of that name that the runtime carries out.
+func (c Catalog) find(s *State, name string) tool.Tool {
 	for _, t := range c {
-		if t.Spec().Name == name {
+		if family, ok := t.(tool.Family); ok {
+			if found := family.Member(s, name); found != nil {
+				return found
+			}
+		} else if t.Spec().Name == name {
 			return t
 		}
 	}
 	return nil
+}
+
+// Reserves reports whether a name is that of a tool that every session can have.
+func (c Catalog) Reserves(name string) bool {
+	return slices.ContainsFunc(c, func(t tool.Tool) bool { return strings.EqualFold(t.Spec().Name, name) })
 }
 
 // Offer returns the tools that the model may call, the runtime's own first.
@@ -33,14 +43,34 @@ func (c Catalog) Offer(s *State) []model.Tool {
 			list = append(list, model.Tool{Name: spec.Name, Description: spec.Description, Parameters: spec.Parameters})
 		}
 	}
-	for _, t := range c {
+	for _, t := range c.members(s) {
 		spec, useful := offered(t, s)
 		if _, hidden := s.external(spec.Name); useful && !hidden {
-			add("builtin", spec)
+			add(cmp.Or(spec.Source, "builtin"), spec)
 		}
 	}
 	for _, x := range s.Setup.Tools {
 		add("custom", tool.Spec{Name: x.Name, Description: x.Description, Parameters: x.Parameters})
+	}
+	return list
+}
+
+// members returns the tools of the catalog, with those that families stand for.
+func (c Catalog) members(s *State) []tool.Tool {
+	var list []tool.Tool
+	for i, t := range c {
+		family, ok := t.(tool.Family)
+		switch {
+		case ok && list == nil:
+			list = append(slices.Clip(c[:i:i]), family.Members(s)...)
+		case ok:
+			list = append(list, family.Members(s)...)
+		case list != nil:
+			list = append(list, t)
+		}
+	}
+	if list == nil {
+		return c
 	}
 	return list
 }

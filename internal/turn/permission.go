@@ -342,6 +342,10 @@ func (d *Decision) Grants(shown []event.Grant, offers []event.Offer) ([]event.Gr
 			list = append(list, prefixGrants(*a.Commands)...)
 		}
 		return list, nil
+	case approval.MCP:
+		if wide, ok := shownServer(shown, a); ok {
+			return wide, nil
+		}
 	case approval.CustomTool:
 		if a.ToolName != "" {
 			return []event.Grant{{Kind: approval.CustomTool, Subject: a.ToolName}}, nil
@@ -354,4 +358,16 @@ func (d *Decision) Grants(shown []event.Grant, offers []event.Offer) ([]event.Gr
 		}
 	}
 	return shown, nil
+}
+
+// shownServer returns the grant for all tools of the MCP server that was shown, if an
+// approval names that server and no tool.
+func shownServer(shown []event.Grant, a approval.Coverage) ([]event.Grant, bool) {
+	if len(shown) == 0 || a.ServerName == "" || a.ToolName != "" {
+		return nil, false
+	}
+	if server, _, _ := strings.Cut(shown[0].Subject, "/"); server != a.ServerName {
+		return nil, false
+	}
+	return []event.Grant{{Kind: approval.MCP, Subject: a.ServerName}}, true
 }

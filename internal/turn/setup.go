@@ -29,7 +29,7 @@ func (p *Setup) fold(body event.Payload) {
 	case event.ToolsDeclaredData:
 		p.Tools = d.Tools
 		p.Offered++
-	case event.SkillsFoundData:
+	case event.SkillsFoundData, event.MCPOfferedData, event.MCPFoundData:
 		p.Offered++
 	case event.ModeChangedData:
 		p.mode = d.NewMode

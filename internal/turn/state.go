@@ -33,6 +33,7 @@ type State struct {
 	Tasks      Tasks
 	Context    Context
 	Skills     Skills
+	MCP        MCP
 	Rewind     Rewind
 	Keys       Keys
 
@@ -161,6 +162,7 @@ func (s *State) foldParts(e event.Event, keys *Keys) error {
 	s.Budget.fold(body)
 	s.Tasks.fold(e, body)
 	s.Skills.fold(body)
+	s.MCP.fold(body)
 	s.Rewind.fold(body)
 	s.Memory.fold(e, body)
 	s.todos.fold(e, body)

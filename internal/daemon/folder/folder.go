@@ -131,6 +131,12 @@ func SessionName(id string) string { return fileName(id) }
 // Processes returns the path of the directory of commands, which may not exist.
 func (f *Folder) Processes() string { return f.path("processes") }
 
+// MCPServers returns the file with the MCP servers that the user has added.
+func (f *Folder) MCPServers() string { return f.path("mcp.json") }
+
+// MCPLogs returns the folder of the logs of MCP servers.
+func (f *Folder) MCPLogs() string { return f.path("mcp-logs") }
+
 // HasSessions reports whether there is something of sessions in the folder: files of their
 // own, or records of their commands.
 func (f *Folder) HasSessions() bool {

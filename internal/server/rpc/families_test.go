@@ -841,7 +841,7 @@ func TestWhatThereIsNoneOfIsAnsweredAtOnce(t *testing.T) {
 	if fault := p.refused("session.canvas.list", object{"sessionId": "nope"}); !strings.Contains(fault.Message, "not found") {
 		t.Error(fault)
 	}
-	for _, method := range []string{"session.mcp.list", "skills.config.setDisabledSkills", "session.workspaces.addSummary", "sessionFs.setProvider", "sessions.getEventFilePath"} {
+	for _, method := range []string{"session.mcp.configureGitHub", "skills.config.setDisabledSkills", "session.workspaces.addSummary", "sessionFs.setProvider", "sessions.getEventFilePath"} {
 		if fault := p.refused(method, object{"sessionId": "s"}); fault.Code != jsonrpc.CodeMethodNotFound || !strings.Contains(fault.Message, method+" is not supported") {
 			t.Errorf("%s: %v", method, fault)
 		}

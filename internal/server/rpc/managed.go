@@ -86,7 +86,7 @@ func withoutEffect(p api.OpenParams) []string {
 		name string
 		raw  json.RawMessage
 	}{
-		{"mcpServers", p.MCPServers}, {"pluginDirectories", p.PluginDirectories}, {"sessionLimits", p.SessionLimits},
+		{"pluginDirectories", p.PluginDirectories}, {"sessionLimits", p.SessionLimits},
 		{"organizationCustomInstructions", p.OrganizationInstructions}, {"cloud", p.Cloud}, {"canvases", p.Canvases}, {"configDir", p.ConfigDir},
 	} {
 		if given(field.raw) {

@@ -156,9 +156,9 @@ func TestManagedSettingsThatAreNotUnderstoodAreRefused(t *testing.T) {
 // TestWhatHasNoEffectIsTold: the session goes on, and the client knows.
 func TestWhatHasNoEffectIsTold(t *testing.T) {
 	r := newFiled(t)
-	p := r.open(api.SessionCreate, object{"mcpServers": object{"x": object{"command": "y"}}, "pluginDirectories": []string{"/p"}, "cloud": nil, "canvases": []object{}})
+	p := r.open(api.SessionCreate, object{"configDir": "/c", "pluginDirectories": []string{"/p"}, "cloud": nil, "canvases": []object{}})
 	d := data[event.SessionWarningData](t, p.await(event.SessionWarning))
-	if d.WarningType != "unsupported" || d.Message != "Not supported, and without effect: mcpServers, pluginDirectories" {
+	if d.WarningType != "unsupported" || d.Message != "Not supported, and without effect: pluginDirectories, configDir" {
 		t.Errorf("%+v", d)
 	}
 }

@@ -235,6 +235,9 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 	if err := customAgents(&s.Config, p.OpenMore); err != nil {
 		return s, err
 	}
+	if err := c.mcpSpec(&s, p.OpenMore); err != nil {
+		return s, err
+	}
 	if s.Config.WorkingDirectory == "" {
 		s.Config.WorkingDirectory = defaults.Cwd
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/jsonrpc"
+	"github.com/abide-run/abide/internal/mcp"
 	"github.com/abide-run/abide/internal/project/instructions"
 	"github.com/abide-run/abide/internal/project/trust"
 	"github.com/abide-run/abide/internal/server/gate"
@@ -55,6 +56,8 @@ type Options struct {
 	// Places is what people allow for longer than a session. It is forgotten with
 	// the server if nil.
 	Places *places.Places
+	// MCP is the MCP servers that the user has added; nil if they are not kept.
+	MCP *mcp.Store
 	// Trust is the folders whose configuration the user trusts; nil if it is not kept.
 	Trust *trust.Store
 }

@@ -12,6 +12,11 @@ import (
 // requests for some wait until the client has read one of them.
 const maxAnswers = 4
 
+// maxSearches is how many searches of a connection run, or have their results in memory, at the
+// same time. A search may take long, and its result is bounded, so searches have a limit of their
+// own: nothing else waits for them.
+const maxSearches = 16
+
 // answerTime is how long a client may take nothing of an answer before the answer is given up.
 const answerTime = time.Minute
 
@@ -23,20 +28,38 @@ var largeAnswers = map[string]bool{
 	pb.WorkspaceServiceLookProcedure:     true,
 	pb.WorkspaceServiceJudgeProcedure:    true,
 	pb.WorkspaceServiceShowProcedure:     true,
-	pb.WorkspaceServiceGrepProcedure:     true,
-	pb.WorkspaceServiceGlobProcedure:     true,
 	pb.WorkspaceServiceListProcedure:     true,
 	pb.WorkspaceServiceCollectProcedure:  true,
 	pb.WorkspaceServiceSurveyProcedure:   true,
 	pb.WorkspaceServiceChangesProcedure:  true,
 }
 
+// searches are the requests that look through many files before they answer.
+var searches = map[string]bool{
+	pb.WorkspaceServiceGrepProcedure: true,
+	pb.WorkspaceServiceGlobProcedure: true,
+}
+
 // answersKey is the key of the answers of a connection in its context.
 type answersKey struct{}
 
+// answers are those answers of a connection that are limited. Each of them is an element of a channel.
+type answers struct{ large, searches chan struct{} }
+
 // withAnswers returns the context of a connection that has no answers yet.
 func withAnswers(ctx context.Context) context.Context {
-	return context.WithValue(ctx, answersKey{}, make(chan struct{}, maxAnswers))
+	return context.WithValue(ctx, answersKey{}, answers{make(chan struct{}, maxAnswers), make(chan struct{}, maxSearches)})
+}
+
+// limitOf returns the channel in which the answer to a request counts, or nil if it does not.
+func (a answers) limitOf(path string) chan struct{} {
+	switch {
+	case largeAnswers[path]:
+		return a.large
+	case searches[path]:
+		return a.searches
+	}
+	return nil
 }
 
 // limitAnswers lets a connection have few large answers at a time, and a client that does not
@@ -44,14 +67,15 @@ func withAnswers(ctx context.Context) context.Context {
 func limitAnswers(to http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w = patientWriter{w}
-		answers, _ := r.Context().Value(answersKey{}).(chan struct{})
-		if answers == nil || !largeAnswers[r.URL.Path] {
+		of, _ := r.Context().Value(answersKey{}).(answers)
+		limit := of.limitOf(r.URL.Path)
+		if limit == nil {
 			to.ServeHTTP(w, r)
 			return
 		}
 		select {
-		case answers <- struct{}{}:
-			defer func() { <-answers }()
+		case limit <- struct{}{}:
+			defer func() { <-limit }()
 			to.ServeHTTP(w, r)
 		case <-r.Context().Done(): // the client has left
 		}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// serveMCP is an MCP server for stories. It greets before it serves, as many do.
+func serveMCP() {
+	if len(os.Args) > 1 && os.Args[1] == "broken" {
+		fmt.Fprintln(os.Stderr, "cannot find the database")
+		os.Exit(3)
+	}
+	fmt.Println("Welcome!")
+	s := sdk.NewServer(&sdk.Implementation{Name: "story", Version: "1"}, nil)
+	type variable struct {
+		Name string `json:"name"`
+	}
+	say := func(text string) *sdk.CallToolResult {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}
+	}
+	sdk.AddTool(s, &sdk.Tool{Name: "get_env", Description: "Says a variable."}, func(_ context.Context, _ *sdk.CallToolRequest, in variable) (*sdk.CallToolResult, any, error) {
+		return say(os.Getenv(in.Name)), nil, nil
+	})
+	calls := 0
+	sdk.AddTool(s, &sdk.Tool{Name: "count", Description: "Counts its calls."}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+		calls++
+		return say(strconv.Itoa(calls)), nil, nil
+	})
+	if err := s.Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,45 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// MCP is the MCP servers of sessions.
+type MCP struct {
+	Servers map[string]MCPServer `toml:"servers" doc:"MCP servers, by name."`
+}
+
+// MCPServer is an MCP server: a program, or an address.
+type MCPServer struct {
+	Type    string            `toml:"type" doc:"How the server is spoken with; by default stdio for a command and http for a url." enum:"stdio,http,sse"`
+	Command string            `toml:"command" doc:"Program of a server over stdio. In this and the other texts, ${NAME} is the value of an environment variable, and ${NAME:-VALUE} is VALUE if it is empty."`
+	Args    []string          `toml:"args" doc:"Arguments of the program."`
+	Env     map[string]string `toml:"env" doc:"Environment variables of the program in addition to those that abide was started with."`
+	Cwd     string            `toml:"cwd" doc:"Working directory of the program; that of the session if empty."`
+	URL     string            `toml:"url" doc:"Address of a server over HTTP."`
+	Headers map[string]string `toml:"headers" doc:"Headers of every request; do not put secrets here, but ${NAME}."`
+
+	Tools      []string `toml:"tools" doc:"Names of the only tools to offer; all if empty."`
+	Repeatable []string `toml:"repeatable" doc:"Names of tools that can be called twice without harm; a call of another one that was interrupted is never repeated. * is all tools."`
+	Timeout    Duration `toml:"timeout" doc:"Longest time of a call without any progress, like 5m, after which it is given up; 5m if empty."`
+	MaxTime    Duration `toml:"max_time" doc:"Longest time of a call, like 1h; 1h if empty."`
+	Sandbox    string   `toml:"sandbox" doc:"How the program is confined: none, workspace (it changes only the working directory, temporary folders and caches) or sealed; none for the servers of this file, workspace for those of a project." enum:"none,workspace,sealed"`
+	Disabled   bool     `toml:"disabled" doc:"Do not use the server."`
+}
+
+func (m MCP) check(list []mistake) []mistake {
+	for _, name := range slices.Sorted(maps.Keys(m.Servers)) {
+		s, at := m.Servers[name], path{"mcp", "servers", name}
+		list = duration(list, at.with("timeout"), s.Timeout)
+		list = duration(list, at.with("max_time"), s.MaxTime)
+		switch {
+		case name == "" || strings.Contains(name, "/"):
+			list = append(list, wrong(at, "it cannot be the name of a server: it is empty or has a slash"))
+		case s.Command != "" && s.URL != "":
+			list = append(list, wrong(at.with("url"), "there is a command too; use one of them"))
+		}
+	}
+	return list
+}

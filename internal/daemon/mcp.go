@@ -1,0 +1,47 @@
+package daemon
+
+import (
+	"context"
+	"strings"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/mcp"
+	"github.com/abide-run/abide/internal/process"
+)
+
+// mcpOptions returns where MCP servers run.
+func (n *Node) mcpOptions(t *toolbox) *mcp.Options {
+	o := &mcp.Options{Logs: mcp.OpenLogs(n.folder.MCPLogs()), Version: n.config.Version}
+	if t.processes != nil {
+		o.Processes = routedProcesses{t.workspaces}
+	}
+	return o
+}
+
+// sessionOf returns the session of the owner of a process: the owner itself, or the session
+// that an MCP server was started for.
+func sessionOf(owner process.Owner) event.SessionID {
+	return event.SessionID(strings.TrimPrefix(string(owner), mcp.OwnerPrefix))
+}
+
+// endMCPServers ends the MCP servers that an earlier engine has left: it was killed, and
+// nobody can speak with them any more.
+func (t *toolbox) endMCPServers(ctx context.Context) {
+	if t.processes == nil {
+		return
+	}
+	for _, p := range t.processes.All() {
+		if !strings.HasPrefix(string(p.Owner), mcp.OwnerPrefix) || p.Seen {
+			continue
+		}
+		t.later.Go(func() {
+			_, err := t.processes.Stop(ctx, p.Owner, p.ID)
+			if err == nil {
+				err = t.processes.MarkSeen(p.Owner, p.ID)
+			}
+			if err != nil && ctx.Err() == nil {
+				t.log.Warn("an MCP server of an earlier engine could not be ended", "server", p.Title, "err", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,548 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/abide-run/abide/internal/event"
+)
+
+// A client is the connection to one server, with whatever it takes to keep it.
+type client struct {
+	set    *Set
+	config Server
+	log    *serverLog
+
+	mu      sync.Mutex
+	status  Status
+	err     string             // reason for Failed, or what is wrong although it is connected
+	conn    *sdk.ClientSession // nil unless it is connected
+	tools   []*sdk.Tool
+	changed chan struct{} // closed when status or tools change
+	tried   bool          // true when the first attempt to connect is over
+	calls   map[string]*call
+	asking  int                // questions of the server to a person that are open
+	stop    context.CancelFunc // ends the connection and the goroutine; nil if there is none
+	done    chan struct{}      // closed when the goroutine has ended
+	kick    chan struct{}      // holds a token if somebody wants a connection now
+	lists   *time.Timer        // runs while changes of the lists are gathered
+}
+
+// A call is a call of a tool that is under way.
+type call struct {
+	alive    func()
+	progress func(done, total float64, message string)
+}
+
+// pauses are the times before each further attempt to connect to a server that has failed.
+// After the last one, it is tried again when it is needed.
+var pauses = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second}
+
+// steadyTime is how long a connection lasts before its end counts as the first failure.
+const steadyTime = time.Minute
+
+func newClient(s *Set, config Server) *client {
+	c := &client{set: s, config: config, log: s.opts.Logs.of(config.Name), status: Pending, changed: make(chan struct{}), calls: make(map[string]*call), kick: make(chan struct{}, 1)}
+	if config.Disabled {
+		c.status, c.tried = Disabled, true
+	}
+	return c
+}
+
+// start begins to connect, unless that is under way.
+func (c *client) start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stop != nil || c.set.ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(c.set.ctx)
+	c.stop, c.done = cancel, make(chan struct{})
+	c.status, c.err, c.tried = Pending, "", false
+	c.wakeLocked()
+	done := c.done
+	c.set.work.Go(func() {
+		defer close(done)
+		c.run(ctx)
+	})
+}
+
+// end ends the connection and waits for that. The server has the given status then.
+func (c *client) end(status Status) {
+	c.drop()
+	c.mu.Lock()
+	c.stop = nil
+	c.mu.Unlock()
+	c.setStatus(status, "")
+}
+
+// drop ends the connection of a client that nobody uses any more.
+func (c *client) drop() {
+	c.mu.Lock()
+	stop, done := c.stop, c.done
+	c.mu.Unlock()
+	if stop != nil {
+		stop()
+		<-done
+	}
+}
+
+// run connects, and connects again when the connection is lost, until ctx ends.
+func (c *client) run(ctx context.Context) {
+	failures := 0
+	for ctx.Err() == nil {
+		c.setStatus(Pending, "")
+		began := time.Now()
+		err := c.connectAndWait(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > steadyTime {
+			failures = 0
+		}
+		failures++
+		c.pause(ctx, err, failures)
+	}
+}
+
+// pause waits until the next attempt is due or wanted.
+func (c *client) pause(ctx context.Context, err error, failures int) {
+	status := Failed
+	if errors.Is(err, errLogin) {
+		status = NeedsAuth
+	}
+	c.setStatus(status, err.Error())
+	c.log.note(Owner(c.set.in.Session), "%s: %v", status, err)
+	var soon <-chan time.Time
+	if status == Failed && failures <= len(pauses) && !errors.Is(err, errPermanent) {
+		timer := time.NewTimer(pauses[failures-1])
+		defer timer.Stop()
+		soon = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-soon:
+	case <-c.kick:
+	}
+}
+
+var (
+	errLogin     = errors.New("the server wants a login")
+	errPermanent = errors.New("the configuration has to be changed")
+)
+
+// connectAndWait connects and returns when the connection has ended, with the reason.
+func (c *client) connectAndWait(ctx context.Context) error {
+	config, err := c.config.expanded(c.set.in.Env)
+	if err != nil {
+		return permanent{err}
+	}
+	var work sync.WaitGroup
+	defer work.Wait()
+	conn, err := c.connect(ctx, config, &work)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := c.list(ctx, conn); err != nil {
+		return fmt.Errorf("list its tools: %w", err)
+	}
+	c.mu.Lock()
+	c.conn = conn
+	c.mu.Unlock()
+	c.setStatus(Connected, "")
+	defer func() {
+		c.mu.Lock()
+		c.conn = nil
+		c.mu.Unlock()
+	}()
+	lost := make(chan error, 1)
+	c.set.work.Go(func() { lost <- conn.Wait() })
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-lost:
+		return cmp.Or(err, errors.New("the server has closed the connection"))
+	}
+}
+
+// permanent is an error that another attempt does not change.
+type permanent struct{ error }
+
+func (permanent) Is(target error) bool { return target == errPermanent }
+
+// connect makes a connection. The goroutines of it are counted in work.
+func (c *client) connect(ctx context.Context, config Server, work *sync.WaitGroup) (*sdk.ClientSession, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, connectTime, fmt.Errorf("the server did not answer within %v", connectTime))
+	defer cancel()
+	var web *remote
+	transport := func() (sdk.Transport, error) {
+		if config.Type == Stdio {
+			spec, err := specOf(config, c.set.in)
+			return &program{c.set.opts.Processes, spec.Owner, spec, c.log, work}, err
+		}
+		var err error
+		web, err = newRemote(config, c.set.opts.HTTP)
+		if err != nil {
+			return nil, permanent{err}
+		}
+		return web.transport(), nil
+	}
+	if config.Type == Stdio && c.set.opts.Processes == nil {
+		return nil, permanent{errors.New("programs cannot be run here")}
+	}
+	t, err := transport()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := c.sdkClient().Connect(ctx, t, nil)
+	if err != nil && config.Type == HTTP && !web.wantsLogin() && ctx.Err() == nil { // it may be confused by what it does not know
+		if t, err = transport(); err == nil {
+			conn, err = c.sdkClient().Connect(ctx, t, &sdk.ClientSessionOptions{ProtocolVersion: legacyVersion})
+		}
+	}
+	switch {
+	case err == nil:
+		return conn, nil
+	case web.wantsLogin():
+		return nil, errLogin
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	return nil, err
+}
+
+// legacyVersion is the last version of the protocol with an initialize request.
+const legacyVersion = "2025-11-25"
+
+// sdkClient returns what answers the requests of the server.
+func (c *client) sdkClient() *sdk.Client {
+	options := &sdk.ClientOptions{
+		Capabilities:           &sdk.ClientCapabilities{RootsV2: &sdk.RootCapabilities{}},
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { c.listLater() },
+		PromptListChangedHandler: func(context.Context, *sdk.PromptListChangedRequest) {
+			c.set.events.Changed(c.config.Name, event.MCPPromptsChanged)
+		},
+		ResourceListChangedHandler: func(context.Context, *sdk.ResourceListChangedRequest) {
+			c.set.events.Changed(c.config.Name, event.MCPResourcesChanged)
+		},
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.progress(r.Params) },
+		LoggingMessageHandler:       func(_ context.Context, r *sdk.LoggingMessageRequest) { c.logMessage(r.Params) },
+	}
+	if c.set.events.Elicit != nil {
+		options.ElicitationHandler = c.elicit
+	}
+	k := sdk.NewClient(&sdk.Implementation{Name: "abide", Version: cmp.Or(c.set.opts.Version, "dev")}, options)
+	if c.set.in.Dir != "" {
+		k.AddRoots(&sdk.Root{URI: fileURL(c.set.in.Dir), Name: "working directory"})
+	}
+	return k
+}
+
+// elicit puts a question of the server to a person. The calls of the server wait for it.
+func (c *client) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+	c.ask(1)
+	defer c.ask(-1)
+	return c.set.events.Elicit(ctx, c.config.Name, r.Params)
+}
+
+func (c *client) ask(more int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asking += more
+}
+
+// isAsking reports whether a question of the server to a person is open.
+func (c *client) isAsking() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asking > 0
+}
+
+func (c *client) logMessage(p *sdk.LoggingMessageParams) {
+	text, _ := json.Marshal(p.Data) // what was decoded can be encoded
+	c.log.note(Owner(c.set.in.Session), "the server says (%s %s): %s", p.Level, p.Logger, text[:min(len(text), 10_000)])
+}
+
+// progress renews the time of a call.
+func (c *client) progress(p *sdk.ProgressNotificationParams) {
+	c.mu.Lock()
+	k := c.calls[fmt.Sprint(p.ProgressToken)]
+	c.mu.Unlock()
+	if k == nil {
+		return
+	}
+	k.alive()
+	if k.progress != nil {
+		k.progress(p.Progress, p.Total, p.Message)
+	}
+}
+
+// setStatus changes the status, and tells the owner of the set.
+func (c *client) setStatus(to Status, why string) {
+	c.mu.Lock()
+	same := c.status == to && c.err == why && (c.tried || to == Pending)
+	c.status, c.err, c.tried = to, why, c.tried || to != Pending
+	c.wakeLocked()
+	c.mu.Unlock()
+	if !same {
+		c.set.events.Status(c.config.Name, to, why)
+	}
+}
+
+func (c *client) wakeLocked() {
+	c.set.version.Add(1)
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// These bound what a server can offer.
+const (
+	maxTools   = 2000
+	maxSchema  = 64 << 10
+	listTime   = 30 * time.Second
+	gatherTime = 250 * time.Millisecond
+)
+
+// list reads the tools of the server.
+func (c *client) list(ctx context.Context, conn *sdk.ClientSession) error {
+	if caps := conn.InitializeResult(); caps == nil || caps.Capabilities == nil || caps.Capabilities.Tools == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("the server did not answer within %v", listTime))
+	defer cancel()
+	var tools []*sdk.Tool
+	for t, err := range conn.Tools(ctx, nil) {
+		if err != nil {
+			return cmp.Or(context.Cause(ctx), err)
+		}
+		if len(tools) == maxTools {
+			c.log.note(Owner(c.set.in.Session), "only the first %d tools are used", maxTools)
+			break
+		}
+		tools = append(tools, t)
+	}
+	c.mu.Lock()
+	c.tools = tools
+	c.wakeLocked()
+	c.mu.Unlock()
+	c.set.events.Changed(c.config.Name, event.MCPToolsChanged)
+	return nil
+}
+
+// listLater reads the tools again when the server has stopped changing them for a moment.
+func (c *client) listLater() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lists != nil {
+		c.lists.Reset(gatherTime)
+		return
+	}
+	c.lists = time.AfterFunc(gatherTime, func() {
+		c.mu.Lock()
+		conn := c.conn
+		c.lists = nil
+		c.mu.Unlock()
+		if conn == nil {
+			return
+		}
+		if err := c.list(c.set.ctx, conn); err != nil {
+			c.log.note(Owner(c.set.in.Session), "the changed tools could not be listed: %v", err)
+		}
+	})
+}
+
+// connection returns the connection, and waits for it if the server is being connected. A
+// server that has failed is tried again.
+func (c *client) connection(ctx context.Context) (*sdk.ClientSession, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, connectTime, fmt.Errorf("it was not connected within %v", connectTime))
+	defer cancel()
+	kicked := false
+	for {
+		c.mu.Lock()
+		conn, status, why, changed := c.conn, c.status, c.err, c.changed
+		c.mu.Unlock()
+		switch {
+		case conn != nil:
+			return conn, nil
+		case status == Disabled, status == Stopped, status == NeedsAuth:
+			return nil, &Unavailable{c.config.Name, status, why}
+		case status == Failed && kicked:
+			return nil, &Unavailable{c.config.Name, status, why}
+		case status == Failed:
+			kicked = true
+			select {
+			case c.kick <- struct{}{}:
+			default:
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, &Unavailable{c.config.Name, status, context.Cause(ctx).Error()}
+		}
+	}
+}
+
+// Unavailable is the error of a request to a server that is not connected.
+type Unavailable struct {
+	Server string
+	Status Status
+	Reason string
+}
+
+func (e *Unavailable) Error() string {
+	text := fmt.Sprintf("the MCP server %s is not connected (%s)", e.Server, e.Status)
+	if e.Reason != "" {
+		text += ": " + e.Reason
+	}
+	switch e.Status {
+	case Disabled:
+		return text + "; enable it to use it"
+	case Stopped:
+		return text + "; start it to use it"
+	case NeedsAuth:
+		return text + "; log in with: abide mcp login " + e.Server
+	}
+	return text
+}
+
+// Answered reports whether an error is the answer of a server to a request.
+func Answered(err error) bool {
+	var answer *jsonrpc.Error
+	return errors.As(err, &answer) && !errors.Is(err, sdk.ErrConnectionClosed)
+}
+
+// A Silence is the error of a call that took too long.
+type Silence struct {
+	Idle bool // true if there was no progress either
+	Time time.Duration
+}
+
+func (e *Silence) Error() string {
+	if e.Idle {
+		return fmt.Sprintf("the server has told nothing for %v", e.Time)
+	}
+	return fmt.Sprintf("the call took longer than %v", e.Time)
+}
+
+// A Request is a call of a tool.
+type Request struct {
+	Server, Tool string
+	Arguments    json.RawMessage
+	Meta         map[string]any
+	Progress     func(done, total float64, message string) // may be nil
+}
+
+// call calls a tool. The time that the call may take without progress begins anew with each
+// sign of progress, and stands still while a person is asked.
+func (c *client) call(ctx context.Context, conn *sdk.ClientSession, q Request) (*sdk.CallToolResult, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	idle := c.limit(c.config.Idle(), func() { cancel(&Silence{true, c.config.Idle()}) })
+	defer idle.stop()
+	longest := c.limit(c.config.Longest(), func() { cancel(&Silence{false, c.config.Longest()}) })
+	defer longest.stop()
+	token := event.NewID()
+	c.mu.Lock()
+	c.calls[token] = &call{idle.renew, q.Progress}
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.calls, token)
+		c.mu.Unlock()
+	}()
+	p := &sdk.CallToolParams{Name: q.Tool, Meta: make(sdk.Meta)}
+	for name, value := range q.Meta {
+		p.Meta[name] = value
+	}
+	p.Meta["progressToken"] = token
+	if len(q.Arguments) > 0 {
+		p.Arguments = q.Arguments
+	}
+	result, err := conn.CallTool(ctx, p)
+	if err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return result, err
+}
+
+// A limit ends something after a time that can be renewed.
+type limit struct {
+	mu    sync.Mutex
+	timer *time.Timer
+	time  time.Duration
+}
+
+// limit calls f after a time. While a person is asked, the time begins anew.
+func (c *client) limit(d time.Duration, f func()) *limit {
+	l := &limit{time: d}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timer = time.AfterFunc(d, func() {
+		if c.isAsking() {
+			l.renew()
+			return
+		}
+		f()
+	})
+	return l
+}
+
+func (l *limit) renew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timer.Reset(l.time)
+}
+
+func (l *limit) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timer.Stop()
+}
+
+// snapshot returns the state of the server.
+func (c *client) snapshot() State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return State{Server: c.config, Status: c.status, Error: c.err, Tools: slices.Clone(c.tools)}
+}
+
+// A State is what is known of a server.
+type State struct {
+	Server Server
+	Status Status
+	Error  string
+	Tools  []*sdk.Tool
+}
+
+// Public returns the state in the form of the protocol.
+func (s State) Public() event.MCPServerState {
+	to := event.MCPServerState{Name: s.Server.Name, Status: string(s.Status), Error: s.Error, Source: s.Server.Source, Transport: s.Server.Type}
+	if to.Source == SourceSession { // typed clients do not know it
+		to.Source = ""
+	}
+	return to
+}
+
+// String returns the state in a line, for people.
+func (s State) String() string {
+	text := string(s.Status)
+	if s.Status == Connected {
+		text += ", " + strconv.Itoa(len(s.Tools)) + " tools"
+	}
+	if s.Error != "" {
+		text += ": " + s.Error
+	}
+	return text
+}

@@ -1,0 +1,160 @@
+package mcp
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// serverVariable is an environment variable that makes the test program an MCP server.
+const serverVariable = "ABIDE_TEST_MCP_SERVER"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(serverVariable) {
+	case "":
+		os.Exit(m.Run())
+	case "talkative":
+		fmt.Println("Welcome to the server!")
+		fmt.Fprintln(os.Stderr, "said on standard error")
+		fmt.Println(`{"this is": "no message"}`)
+		fmt.Println(`{"jsonrpc": "2.0", "id": `)
+	case "old":
+		serveOld()
+		return
+	case "mute":
+		bufio.NewReader(os.Stdin).ReadString(0) // until it is closed
+		return
+	case "broken":
+		fmt.Fprintln(os.Stderr, "cannot find the database")
+		os.Exit(3)
+	}
+	if err := testServer().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+type nothing struct{}
+
+// testServer returns a server with tools for the tests.
+func testServer() *sdk.Server {
+	s := sdk.NewServer(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	type echo struct {
+		Text string `json:"text"`
+	}
+	sdk.AddTool(s, &sdk.Tool{Name: "echo", Description: "Says the text."}, func(_ context.Context, _ *sdk.CallToolRequest, in echo) (*sdk.CallToolResult, any, error) {
+		return say(in.Text), nil, nil
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "env"}, func(_ context.Context, _ *sdk.CallToolRequest, in echo) (*sdk.CallToolResult, any, error) {
+		dir, _ := os.Getwd()
+		return say(os.Getenv(in.Text) + " in " + dir), nil, nil
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "die"}, func(context.Context, *sdk.CallToolRequest, nothing) (*sdk.CallToolResult, any, error) {
+		os.Exit(1)
+		return nil, nil, nil
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "fail"}, func(context.Context, *sdk.CallToolRequest, nothing) (*sdk.CallToolResult, any, error) {
+		return nil, nil, errors.New("it does not work today")
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "hang"}, func(ctx context.Context, _ *sdk.CallToolRequest, _ nothing) (*sdk.CallToolResult, any, error) {
+		<-ctx.Done()
+		return nil, nil, ctx.Err()
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "child"}, func(context.Context, *sdk.CallToolRequest, nothing) (*sdk.CallToolResult, any, error) {
+		c := exec.Command("sleep", "100000")
+		err := c.Start()
+		return say(fmt.Sprint(c.Process.Pid)), nil, err
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "grow"}, func(context.Context, *sdk.CallToolRequest, nothing) (*sdk.CallToolResult, any, error) {
+		sdk.AddTool(s, &sdk.Tool{Name: "grown"}, func(context.Context, *sdk.CallToolRequest, nothing) (*sdk.CallToolResult, any, error) {
+			return say("new"), nil, nil
+		})
+		return say("ok"), nil, nil
+	})
+	s.AddTool(&sdk.Tool{Name: "ask", InputSchema: &jsonschema.Schema{Type: "object"}}, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		answer, ok := r.Params.InputResponses["q"].(*sdk.ElicitResult)
+		if !ok {
+			return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"q": &sdk.ElicitParams{Message: "which colour?", RequestedSchema: &jsonschema.Schema{
+				Type: "object", Properties: map[string]*jsonschema.Schema{"colour": {Type: "string"}},
+			}}}}, nil
+		}
+		return say(fmt.Sprint(answer.Action, " ", answer.Content["colour"])), nil
+	})
+	s.AddTool(&sdk.Tool{Name: "roots", InputSchema: &jsonschema.Schema{Type: "object"}}, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		found, ok := r.Params.InputResponses["r"].(*sdk.ListRootsResult)
+		if !ok {
+			return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"r": &sdk.ListRootsParams{}}}, nil
+		}
+		return say(found.Roots[0].URI), nil
+	})
+	s.AddTool(&sdk.Tool{Name: "picture", InputSchema: &jsonschema.Schema{Type: "object"}}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "a dot"}, &sdk.ImageContent{Data: []byte("png"), MIMEType: "image/png"}}}, nil
+	})
+	s.AddTool(&sdk.Tool{Name: "structured", InputSchema: &jsonschema.Schema{Type: "object"}}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return &sdk.CallToolResult{StructuredContent: map[string]any{"answer": 42}}, nil
+	})
+	s.AddPrompt(&sdk.Prompt{Name: "greet"}, func(context.Context, *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+		return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{{Role: "user", Content: &sdk.TextContent{Text: "Say hello."}}}}, nil
+	})
+	s.AddResource(&sdk.Resource{Name: "note", URI: "test://note"}, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: "test://note", Text: "remember"}}}, nil
+	})
+	return s
+}
+
+func say(text string) *sdk.CallToolResult {
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}
+}
+
+// serveOld serves like an old server that ignores what it does not know.
+func serveOld() {
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		var m struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+		}
+		if json.Unmarshal(in.Bytes(), &m) != nil {
+			continue
+		}
+		result := ""
+		switch m.Method {
+		case "initialize":
+			result = `{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`
+		case "tools/list":
+			result = `{"tools":[{"name":"old-tool","inputSchema":{"type":"object"}}]}`
+		}
+		if result != "" {
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result)
+		}
+	}
+}
+
+// await waits until a condition holds.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for begin := time.Now(); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begin) > 2*time.Minute {
+			t.Fatalf("it never came: %s", what)
+		}
+	}
+}
+
+func hasTool(s State, name string) bool {
+	for _, t := range s.Tools {
+		if strings.EqualFold(t.Name, name) {
+			return true
+		}
+	}
+	return false
+}

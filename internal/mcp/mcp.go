@@ -1,0 +1,220 @@
+// Package mcp connects sessions to MCP servers: programs that bring tools, resources and
+// prompts.
+//
+//   - One bad server never harms the others: what it prints, how long it takes and how
+//     large it gets are bounded, and its state says what is wrong with it.
+//   - A server that ends while it is needed is started again, after a pause that grows.
+//   - A call ends when the server has been silent for too long, and progress is not silence.
+//   - Nothing is left behind: a server that is closed ends with all its processes.
+//   - What a server says about itself is for display. Nothing is allowed and nothing is
+//     repeated because of it.
+//
+// A [Set] holds the servers of one session. It is safe for concurrent use.
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+)
+
+// A Server is the configuration of a server, with its secrets.
+type Server struct {
+	event.MCPServer
+	Secret
+}
+
+// A Secret is what the configuration of a server may keep secret. It is stored beside the
+// log.
+type Secret struct {
+	Env     map[string]string `json:"env,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// The types of servers.
+const (
+	Stdio = "stdio" // a program that speaks over its standard input and output
+	HTTP  = "http"  // streamable HTTP
+	SSE   = "sse"   // the older form of HTTP
+)
+
+// A Status says whether a server can be used.
+type Status string
+
+// The statuses of servers, in the words of the protocol.
+const (
+	Pending   Status = "pending"    // it is being connected
+	Connected Status = "connected"  // it can be used
+	Failed    Status = "failed"     // it could not be connected
+	NeedsAuth Status = "needs-auth" // it wants a login
+	Disabled  Status = "disabled"   // it is not to be used
+	Stopped   Status = "stopped"    // it was stopped
+)
+
+// These are the times that a server may take, unless its configuration says otherwise.
+const (
+	connectTime = 60 * time.Second // to connect and to list what it has
+	discover    = 2 * time.Second  // to answer server/discover, which older servers do not know
+	idleTime    = 5 * time.Minute  // for a call without any progress
+	longestTime = time.Hour        // for a call with progress
+)
+
+// Idle returns how long a call may take without any progress.
+func (s Server) Idle() time.Duration { return orDefault(s.TimeoutMs, idleTime) }
+
+// Longest returns how long a call may take.
+func (s Server) Longest() time.Duration {
+	return max(orDefault(s.LongestMs, longestTime), s.Idle())
+}
+
+func orDefault(ms int64, usual time.Duration) time.Duration {
+	if ms > 0 {
+		return time.Duration(ms) * time.Millisecond
+	}
+	return usual
+}
+
+// Uses reports whether a tool of the server is to be offered.
+func (s Server) Uses(tool string) bool {
+	return s.Tools == nil || slices.Contains(s.Tools, "*") || slices.Contains(s.Tools, tool)
+}
+
+// MayRepeat reports whether the configuration says that a tool can be called again without
+// harm.
+func (s Server) MayRepeat(tool string) bool {
+	return slices.Contains(s.Repeatable, "*") || slices.Contains(s.Repeatable, tool)
+}
+
+// wire is the configuration of a server in the form of the protocol and of .mcp.json.
+type wire struct {
+	Type    string            `json:"type,omitempty"`
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	Cwd     string            `json:"cwd,omitempty"`
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Tools   []string          `json:"tools,omitempty"`
+	Timeout int64             `json:"timeout,omitempty"` // milliseconds
+	Off     bool              `json:"disabled,omitempty"`
+	Kind    string            `json:"transport,omitempty"` // another name of type that some programs write
+
+	// These fields are ours.
+	Longest    int64    `json:"maxTime,omitempty"`    // milliseconds
+	Repeatable []string `json:"repeatable,omitempty"` // tools that can be called again without harm
+	Sandbox    string   `json:"sandbox,omitempty"`
+	Source     string   `json:"abideSource,omitempty"`
+}
+
+// Parse reads the configuration of a server in the form of the protocol and of .mcp.json.
+func Parse(name string, raw json.RawMessage) (Server, error) {
+	var w wire
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return Server{}, fmt.Errorf("MCP server %q: %s", name, strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if w.Type == "" {
+		w.Type = w.Kind
+	}
+	s := Server{
+		MCPServer: event.MCPServer{
+			Name: name, Type: w.Type, Command: w.Command, Args: w.Args, Dir: w.Cwd, URL: w.URL,
+			Tools: w.Tools, TimeoutMs: w.Timeout, Disabled: w.Off,
+			LongestMs: w.Longest, Repeatable: w.Repeatable, Sandbox: w.Sandbox, Source: w.Source,
+		},
+		Secret: Secret{Env: w.Env, Headers: w.Headers},
+	}
+	return s, s.complete()
+}
+
+// ParseAll reads several configurations, by name.
+func ParseAll(raw json.RawMessage) ([]Server, error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return nil, errors.New("want an object with a server for each name")
+	}
+	var list []Server
+	for name, one := range all {
+		s, err := Parse(name, one)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// Check returns an error if a server cannot be configured like this.
+func (s Server) Check() error { return s.complete() }
+
+// complete fills in the type of a server and checks the rest.
+func (s *Server) complete() error {
+	switch s.Type {
+	case "", "local":
+		if s.Type = Stdio; s.Command == "" && s.URL != "" {
+			s.Type = HTTP
+		}
+	case "streamable-http", "streamable_http", "streamableHttp":
+		s.Type = HTTP
+	}
+	switch {
+	case s.Name == "" || len(s.Name) > maxServerName || strings.ContainsFunc(s.Name, notPrintable) || strings.Contains(s.Name, "/"):
+		return fmt.Errorf("MCP server %q: a name has 1 to %d characters that can be printed, and no slash", s.Name, maxServerName)
+	case s.Type != Stdio && s.Type != HTTP && s.Type != SSE:
+		return fmt.Errorf("MCP server %q: the type %q is unknown; use stdio, http or sse", s.Name, s.Type)
+	case s.Type == Stdio && s.Command == "":
+		return fmt.Errorf("MCP server %q: the command is missing", s.Name)
+	case s.Type != Stdio && s.URL == "":
+		return fmt.Errorf("MCP server %q: the url is missing", s.Name)
+	case s.TimeoutMs < 0 || s.LongestMs < 0:
+		return fmt.Errorf("MCP server %q: a time cannot be negative", s.Name)
+	}
+	switch s.Sandbox {
+	case "", SandboxNone, SandboxWorkspace, SandboxSealed:
+		return nil
+	}
+	return fmt.Errorf("MCP server %q: the sandbox %q is unknown; use none, workspace or sealed", s.Name, s.Sandbox)
+}
+
+// maxServerName is the maximum length of the name of a server, in bytes.
+const maxServerName = 128
+
+func notPrintable(c rune) bool { return c < ' ' || c == 0x7f }
+
+// Raw returns the configuration in the form of the protocol.
+func (s Server) Raw() json.RawMessage {
+	b, err := json.Marshal(wire{
+		Type: s.Type, Command: s.Command, Args: s.Args, Env: s.Env, Cwd: s.Dir, URL: s.URL,
+		Headers: s.Headers, Tools: s.Tools, Timeout: s.TimeoutMs, Off: s.Disabled,
+		Longest: s.LongestMs, Repeatable: s.Repeatable, Sandbox: s.Sandbox, Source: s.Source,
+	})
+	if err != nil { // texts and numbers
+		panic(err)
+	}
+	return b
+}
+
+// address returns the address of a server over HTTP.
+func (s Server) address() (*url.URL, error) {
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return nil, fmt.Errorf("the url cannot be read: %w", err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("the url %s does not begin with http:// or https:// and a host", s.URL)
+	}
+	return u, nil
+}
+
+// The sandboxes of a server.
+const (
+	SandboxNone      = "none"
+	SandboxWorkspace = "workspace"
+	SandboxSealed    = "sealed"
+)

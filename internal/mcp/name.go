@@ -1,0 +1,83 @@
+package mcp
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// maxName is the maximum length of the name of a tool that all providers accept.
+const maxName = 64
+
+// maxDescription is the maximum length of what a server says of a tool, in bytes.
+const maxDescription = 2000
+
+// A toolID names a tool of a server.
+type toolID struct{ server, tool string }
+
+// names returns the names under which a model knows tools: server-tool, with a hash if a
+// character had to be replaced, if it would be too long, or if it stands for several tools.
+// The function reserved reports whether a name is that of another tool.
+func names(list []toolID, reserved func(string) bool) []string {
+	plain := make([]string, len(list))
+	times := make(map[string]int)
+	for i, id := range list {
+		plain[i] = id.server + "-" + id.tool
+		times[strings.ToLower(cleaned(plain[i]))]++
+	}
+	out := make([]string, len(list))
+	for i, id := range list {
+		name := cleaned(plain[i])
+		if name == plain[i] && len(name) <= maxName && times[strings.ToLower(name)] == 1 && !reserved(name) {
+			out[i] = name
+			continue
+		}
+		sum := sha256.Sum256([]byte(id.server + "\x00" + id.tool))
+		hash := "_" + hex.EncodeToString(sum[:4])
+		out[i] = name[:min(len(name), maxName-len(hash))] + hash
+	}
+	return out
+}
+
+// cleaned returns a name with the characters that providers do not accept replaced.
+func cleaned(name string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-':
+			return c
+		}
+		return '_'
+	}, name)
+}
+
+// describe returns the description of a tool for the model. The words of the server are
+// quoted and cut, because they are not ours: whoever writes them may want the model to
+// follow them.
+func describe(id toolID, said string) string {
+	intro := fmt.Sprintf("Tool %s of the MCP server %s.", quote(id.tool, maxName), quote(id.server, maxName))
+	if said = strings.TrimSpace(said); said == "" {
+		return intro
+	}
+	return intro + " The server describes it in these words: " + quote(said, maxDescription)
+}
+
+// quote returns a text in quotes, with at most so many bytes, and with nothing in it that
+// would look like the end of the quote.
+func quote(text string, most int) string {
+	text = strings.Map(func(c rune) rune {
+		switch {
+		case c == '\n' || c == '\t':
+			return c
+		case c == '"':
+			return '\''
+		case notPrintable(c) || c == 0x2028 || c == 0x2029:
+			return -1
+		}
+		return c
+	}, strings.ToValidUTF8(text, ""))
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + " […]"
+	}
+	return `"` + text + `"`
+}

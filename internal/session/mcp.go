@@ -1,0 +1,555 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/mcp"
+	"github.com/abide-run/abide/internal/tool"
+	"github.com/abide-run/abide/internal/turn"
+)
+
+// MCP is the MCP servers of sessions. A session has its servers while it is in memory, and
+// its agents use them too.
+type MCP struct{ host *Host }
+
+// mcpSets are the servers of all sessions in memory, by the session that they were started
+// for.
+type mcpSets struct {
+	mu     sync.Mutex
+	open   map[event.SessionID]*mcpSet
+	closed bool
+	work   sync.WaitGroup
+}
+
+// An mcpSet is the servers of a session.
+type mcpSet struct {
+	*mcp.Set
+	rules event.MCPRules
+	dir   string
+	stale bool // true if the secrets have changed since the set was configured
+}
+
+// A recordedMCP is what the session in memory has recorded of its servers.
+type recordedMCP struct {
+	set     *mcp.Set
+	version int
+	state   *turn.State
+}
+
+// mcpWait is how long a turn waits for servers that are being started. Their tools are
+// offered later otherwise.
+const mcpWait = 30 * time.Second
+
+// defaultWindow is the window of a model of which nothing is known, in tokens.
+const defaultWindow = 128_000
+
+// errNoMCP means that a session has no MCP servers.
+var errNoMCP = errors.New("no MCP host initialized: the session has no MCP servers")
+
+// ErrNoMCP reports whether an error means that a session has no MCP servers.
+func ErrNoMCP(err error) bool { return errors.Is(err, errNoMCP) }
+
+// mcpOwner returns the session whose servers a session uses: its own, or those of the
+// session that it works for.
+func mcpOwner(id event.SessionID, config event.SessionConfiguredData) event.SessionID {
+	return cmp.Or(config.Agent.Counted(), id)
+}
+
+// mcpServers returns the servers of a session, which are being connected then; nil if it has
+// none.
+func (h *Host) mcpServers(ctx context.Context, id event.SessionID, config event.SessionConfiguredData) (*mcp.Set, error) {
+	owner := mcpOwner(id, config)
+	rules := config.MCP
+	if h.opts.MCP == nil {
+		return nil, nil
+	}
+	h.mcp.mu.Lock()
+	defer h.mcp.mu.Unlock()
+	open := h.mcp.open[owner]
+	if open != nil && !open.stale && reflect.DeepEqual(open.rules, rules) && open.dir == config.WorkingDirectory {
+		return open.Set, nil
+	}
+	if open == nil && len(rules.Servers) == 0 {
+		return nil, nil
+	}
+	if h.mcp.closed {
+		return nil, ErrClosed
+	}
+	servers, err := h.configuredMCP(ctx, id, rules)
+	if err != nil {
+		return nil, err
+	}
+	if open != nil && open.dir == config.WorkingDirectory {
+		open.rules, open.stale = rules, false
+		open.Configure(servers)
+		return open.Set, nil
+	}
+	env, err := h.get(id).environment(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if open != nil {
+		h.mcp.work.Go(open.Close)
+	}
+	set := mcp.Open(*h.opts.MCP, mcp.Surroundings{Session: owner, Dir: config.WorkingDirectory, Env: env, Sealed: config.Sealed}, servers, h.mcpEvents(owner))
+	if h.mcp.open == nil {
+		h.mcp.open = make(map[event.SessionID]*mcpSet)
+	}
+	h.mcp.open[owner] = &mcpSet{Set: set, rules: rules, dir: config.WorkingDirectory}
+	h.mcp.work.Go(func() { h.announceMCP(owner, set) })
+	return set, nil
+}
+
+// configuredMCP returns the configuration of the servers of a session with their secrets.
+func (h *Host) configuredMCP(ctx context.Context, id event.SessionID, rules event.MCPRules) ([]mcp.Server, error) {
+	secrets, err := h.get(id).mcpSecrets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []mcp.Server
+	for _, s := range rules.Servers {
+		s.Disabled = s.Disabled || slices.Contains(rules.Disabled, s.Name)
+		list = append(list, mcp.Server{MCPServer: s, Secret: secrets[s.Name]})
+	}
+	return list, nil
+}
+
+// announceMCP tells clients when every server was tried once.
+func (h *Host) announceMCP(owner event.SessionID, set *mcp.Set) {
+	set.Wait(h.ctx)
+	if h.ctx.Err() != nil {
+		return
+	}
+	data := event.MCPServersLoadedData{Servers: []event.MCPServerState{}}
+	for _, s := range set.List() {
+		data.Servers = append(data.Servers, s.Public())
+	}
+	h.tellMCP(owner, data)
+}
+
+// tellMCP sends the clients of a session an event about its servers.
+func (h *Host) tellMCP(owner event.SessionID, p event.Payload) {
+	if s := h.peek(owner); s != nil {
+		s.publishAlone(p)
+	}
+}
+
+// mcpEvents tells the clients of a session what happens to its servers.
+func (h *Host) mcpEvents(owner event.SessionID) mcp.Events {
+	return mcp.Events{
+		Status: func(server string, status mcp.Status, why string) {
+			h.tellMCP(owner, event.MCPStatusChangedData{ServerName: server, Status: string(status), Error: why})
+		},
+		Changed: func(server string, what event.Type) {
+			switch what {
+			case event.MCPPromptsChanged:
+				h.tellMCP(owner, event.MCPPromptsChangedData{ServerName: server})
+			case event.MCPResourcesChanged:
+				h.tellMCP(owner, event.MCPResourcesChangedData{ServerName: server})
+			default:
+				h.tellMCP(owner, event.MCPToolsChangedData{ServerName: server})
+			}
+		},
+		Elicit: func(ctx context.Context, server string, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+			return h.elicitForMCP(ctx, owner, server, p)
+		},
+	}
+}
+
+// elicitForMCP puts a question of a server to a person. It is an open question of the
+// session, which anybody who may can answer; it ends with the connection to the server.
+func (h *Host) elicitForMCP(ctx context.Context, owner event.SessionID, server string, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+	if p.Mode != "" && p.Mode != "form" {
+		return &sdk.ElicitResult{Action: turn.Dismiss}, nil // nobody is sent to a page that a server names
+	}
+	schema, err := json.Marshal(p.RequestedSchema)
+	if err != nil {
+		return nil, err
+	}
+	message := fmt.Sprintf("The MCP server %s asks: %s", server, p.Message)
+	filled, err := h.Questions.Elicit(ctx, owner, event.ElicitationAskedData{Message: message, Schema: schema, Source: server}, func() bool { return false })
+	if errors.Is(err, ErrNobody) {
+		return &sdk.ElicitResult{Action: turn.Cancel}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	result := &sdk.ElicitResult{Action: filled.Action}
+	if len(filled.Content) > 0 {
+		err = json.Unmarshal(filled.Content, &result.Content)
+	}
+	return result, err
+}
+
+// closeMCP ends the servers of a session that is no longer in memory.
+func (h *Host) closeMCP(id event.SessionID) {
+	h.mcp.mu.Lock()
+	defer h.mcp.mu.Unlock()
+	if open := h.mcp.open[id]; open != nil {
+		delete(h.mcp.open, id)
+		h.mcp.work.Go(open.Close)
+	}
+}
+
+// closeAllMCP ends the servers of all sessions, and waits for that.
+func (h *Host) closeAllMCP() {
+	h.mcp.mu.Lock()
+	h.mcp.closed = true
+	for id, open := range h.mcp.open {
+		delete(h.mcp.open, id)
+		h.mcp.work.Go(open.Close)
+	}
+	h.mcp.mu.Unlock()
+	h.mcp.work.Wait()
+}
+
+// recordMCPTools records the tools of the MCP servers if they have changed. A turn waits for
+// servers that are being started.
+func (tx *txn) recordMCPTools() error {
+	config := tx.State.Setup.Config
+	h, id := tx.s.host, tx.s.id
+	if h.opts.MCP == nil || len(config.MCP.Servers) == 0 && len(tx.State.MCP.Tools) == 0 {
+		return nil
+	}
+	found, err := lookAt(tx.s, "MCP servers", config.MCP, func(ctx context.Context) foundMCP {
+		ctx, cancel := context.WithTimeout(ctx, mcpWait)
+		defer cancel()
+		set, err := h.mcpServers(ctx, id, config)
+		if set != nil {
+			set.Wait(ctx)
+		}
+		return foundMCP{set, err}
+	})
+	if err != nil {
+		return err
+	}
+	if found.err != nil {
+		tx.s.warnOnce("the MCP servers could not be started", found.err)
+	}
+	return tx.offerMCPTools(found.set)
+}
+
+// foundMCP is what a look for MCP servers has found.
+type foundMCP struct {
+	set *mcp.Set
+	err error
+}
+
+// recordChangedMCPTools records the tools of the MCP servers if they have changed since the
+// turn began.
+func (tx *txn) recordChangedMCPTools() error {
+	h, owner := tx.s.host, mcpOwner(tx.s.id, tx.State.Setup.Config)
+	h.mcp.mu.Lock()
+	open := h.mcp.open[owner]
+	h.mcp.mu.Unlock()
+	if open == nil {
+		return nil
+	}
+	return tx.offerMCPTools(open.Set)
+}
+
+// offerMCPTools records the tools of the MCP servers if they have changed. They are deferred
+// if they would take more than a tenth of the model's window.
+func (tx *txn) offerMCPTools(set *mcp.Set) error {
+	now := recordedMCP{set: set, state: tx.State}
+	if set != nil {
+		now.version = set.Version()
+	}
+	if tx.s.recordedMCP == now {
+		return nil
+	}
+	data := event.MCPOfferedData{Tools: []event.MCPTool{}}
+	if set != nil {
+		data.Tools = append(data.Tools, set.Tools(tx.s.host.opts.Tools.Reserves)...)
+	}
+	size := 0
+	for _, t := range data.Tools {
+		size += len(t.Name) + len(t.Description) + len(t.Parameters)
+	}
+	data.Deferred = size/bytesPerToken > cmp.Or(tx.s.currentGauge().limits.Window, defaultWindow)/10
+	tx.s.recordedMCP = now
+	tx.onFailure = append(tx.onFailure, func() { tx.s.recordedMCP = recordedMCP{} })
+	if data.Deferred == tx.State.MCP.Deferred && slices.EqualFunc(data.Tools, tx.State.MCP.Tools, sameMCPTool) {
+		return nil
+	}
+	return tx.record(data)
+}
+
+// bytesPerToken is how many bytes of the description of a tool are about a token.
+const bytesPerToken = 4
+
+func sameMCPTool(a, b event.MCPTool) bool {
+	same := string(a.Parameters) == string(b.Parameters)
+	a.Parameters, b.Parameters = nil, nil
+	return same && reflect.DeepEqual(a, b)
+}
+
+// nameMCPTools adds to calls which MCP server carries them out.
+func (tx *txn) nameMCPTools(list []event.ToolRequest) []event.ToolRequest {
+	for i := range list {
+		if t := tx.State.MCPTool(list[i].Name); t != nil {
+			list[i].Title, list[i].MCPServer, list[i].MCPTool = t.Title, t.Server, t.Tool
+		}
+	}
+	return list
+}
+
+// CallTool calls a tool of an MCP server of a session. A failure is a result that says
+// whether the call may have happened.
+func (m MCP) CallTool(ctx context.Context, call tool.Call, t event.MCPTool) (tool.Result, error) {
+	set, err := m.set(ctx, call.Session)
+	if err != nil {
+		return tool.Fail(fmt.Sprintf("The call was not made: %v.", err)), ctx.Err()
+	}
+	request := mcp.Request{Server: t.Server, Tool: t.Tool, Arguments: call.Arguments}
+	if request.Meta, err = m.askMeta(ctx, call, t); err != nil {
+		return tool.Result{}, err
+	}
+	result, err := set.Call(ctx, request)
+	if ctx.Err() != nil {
+		return tool.Result{}, ctx.Err()
+	}
+	if err != nil {
+		return failedMCPCall(t, err), nil
+	}
+	return m.result(ctx, call.Session, result)
+}
+
+// failedMCPCall returns the result of a call that the server has not answered with a result.
+func failedMCPCall(t event.MCPTool, err error) tool.Result {
+	var away *mcp.Unavailable
+	var silence *mcp.Silence
+	switch {
+	case errors.As(err, &away), errors.Is(err, mcp.ErrNotFound):
+		return tool.Fail(fmt.Sprintf("The call was not made: %v.", err))
+	case errors.As(err, &silence):
+		r := tool.Fail(fmt.Sprintf("The call of %s was given up: %v. It may have happened, in part or in full. Check before you repeat it.", t.Name, err))
+		r.Code = event.CodeTimeout
+		return r
+	case mcp.Answered(err):
+		return tool.Fail(fmt.Sprintf("The MCP server %s refused the call: %v", t.Server, err))
+	}
+	return tool.Fail(fmt.Sprintf("The MCP server %s ended during the call (%v). The call may have happened, in part or in full. Check before you repeat it; the server is started again when it is needed.", t.Server, err))
+}
+
+// result converts the result of a call. A long text goes to a file.
+func (m MCP) result(ctx context.Context, id event.SessionID, r mcp.Result) (tool.Result, error) {
+	text := turn.ExternalResult{Text: r.Text}
+	m.host.saveLargeResult(ctx, id, &text)
+	made := tool.Result{Text: cmp.Or(text.Shown, text.Text), Contents: r.Contents}
+	if text.Shown != "" {
+		made.Contents = nil
+	}
+	if r.Failed {
+		made.Failed, made.Code, made.Contents = true, event.CodeFailure, nil
+		if made.Text == "" {
+			made.Text = "The call failed, and the server does not say why."
+		}
+		return made, nil
+	}
+	if len(r.Images) == 0 {
+		return made, nil
+	}
+	type picture struct {
+		Type     string `json:"type"`
+		Data     []byte `json:"data"` // in base64
+		MIMEType string `json:"mimeType"`
+	}
+	var list []picture
+	for _, v := range r.Images {
+		list = append(list, picture{"image", v.Data, v.MIMEType})
+	}
+	var err error
+	made.Binary, err = json.Marshal(list)
+	made.Text = strings.TrimSpace(made.Text + fmt.Sprintf("\n(%d images)", len(list)))
+	return made, err
+}
+
+// askMeta asks the hooks of clients which metadata a call is made with. What they say is
+// recorded before the call is made.
+func (m MCP) askMeta(ctx context.Context, call tool.Call, t event.MCPTool) (map[string]any, error) {
+	s := m.host.get(call.Session)
+	var hooks bool
+	var start event.HookStartData
+	err := m.host.inspect(ctx, call.Session, func(tx *txn) error {
+		if hooks = tx.s.hasHooks(); hooks {
+			start = turn.MCPHook(tx.State, call, t, tx.now)
+		}
+		return nil
+	})
+	if err != nil || !hooks {
+		return nil, err
+	}
+	asking, cancel := context.WithTimeout(ctx, hookTime)
+	defer cancel()
+	end := event.HookEndData{ID: start.ID, Kind: start.Kind, Success: true}
+	if clients := s.awaitHookClients(asking); len(clients) == 0 {
+		end.Success, end.Error = false, &event.HookError{Message: "There is no client to ask."}
+	} else if end.Output, err = s.askHookClients(asking, start.Kind, start.Input, clients); err != nil {
+		end.Success, end.Error = false, &event.HookError{Message: hookFailure(asking, err)}
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	err = m.host.maintain(ctx, call.Session, func(tx *txn) error { return tx.record(start, end) })
+	return turn.MetaToUse(end), err
+}
+
+// set returns the servers of a session.
+func (m MCP) set(ctx context.Context, id event.SessionID) (*mcp.Set, error) {
+	var config event.SessionConfiguredData
+	err := m.host.inspect(ctx, id, func(tx *txn) error {
+		config = tx.State.Setup.Config
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	set, err := m.host.mcpServers(ctx, id, config)
+	if err == nil && set == nil {
+		err = errNoMCP
+	}
+	return set, err
+}
+
+// Set returns the servers of a session, which are being connected then. It returns nil if
+// the session has none.
+func (m MCP) Set(ctx context.Context, id event.SessionID) (*mcp.Set, error) {
+	set, err := m.set(ctx, id)
+	if errors.Is(err, errNoMCP) {
+		return nil, nil
+	}
+	return set, err
+}
+
+// Enable says whether a server is to be used from now on.
+func (m MCP) Enable(ctx context.Context, id event.SessionID, server string, enabled bool) error {
+	set, err := m.set(ctx, id)
+	if err != nil {
+		return err
+	}
+	if _, err := set.Get(server); err != nil {
+		return err
+	}
+	err = m.host.Configure(ctx, id, func(to *event.SessionConfiguredData) error {
+		to.MCP = to.MCP.Enable(server, enabled)
+		return nil
+	})
+	if err == nil {
+		_, err = m.set(ctx, id)
+	}
+	return err
+}
+
+// Configure gives a session a server, or another configuration of one, which is connected.
+func (m MCP) Configure(ctx context.Context, id event.SessionID, server mcp.Server) error {
+	err := m.host.change(ctx, id, func(tx *txn) error {
+		secrets, err := tx.s.mcpSecrets(ctx)
+		if err != nil {
+			return err
+		}
+		if secrets == nil {
+			secrets = make(map[string]mcp.Secret)
+		}
+		secrets[server.Name] = server.Secret
+		to := tx.State.Setup.Config
+		to.MCP = to.MCP.With(server.MCPServer)
+		if err := tx.keepMCPSecrets(secrets); err != nil {
+			return err
+		}
+		return tx.record(to)
+	})
+	if err == nil {
+		_, err = m.set(ctx, id)
+	}
+	return err
+}
+
+// openMCP begins to connect to the servers of a session that a client has opened.
+func (tx *txn) openMCP() {
+	s, config := tx.s, tx.State.Setup.Config
+	if s.host.opts.MCP == nil || len(config.MCP.Servers) == 0 {
+		return
+	}
+	tx.afterCommit = append(tx.afterCommit, func() {
+		s.spawn(func() {
+			if _, err := s.host.mcpServers(s.host.ctx, s.id, config); err != nil {
+				s.host.log.Warn("the MCP servers of a session could not be started", "session", s.id, "err", err)
+			}
+		})
+	})
+}
+
+// secretMCP names what the configuration of MCP servers keeps secret: a JSON object by the
+// names of the servers.
+const secretMCP = "mcp"
+
+// mcpSecrets returns the secrets of the session's MCP servers.
+func (s *Session) mcpSecrets(ctx context.Context) (map[string]mcp.Secret, error) {
+	text, _, err := s.readSecret(ctx, secretMCP)
+	if err != nil || text == nil {
+		return nil, err
+	}
+	var secrets map[string]mcp.Secret
+	return secrets, json.Unmarshal(text, &secrets)
+}
+
+// keepMCPSecrets stores the secrets of MCP servers. A set of servers that is open takes them
+// in when it is used next.
+func (tx *txn) keepMCPSecrets(secrets map[string]mcp.Secret) error {
+	if secrets == nil {
+		return nil
+	}
+	text, err := json.Marshal(secrets)
+	if err != nil {
+		return err
+	}
+	tx.keepSecret(secretMCP, text)
+	h, owner := tx.s.host, tx.s.id
+	tx.afterCommit = append(tx.afterCommit, func() {
+		h.mcp.mu.Lock()
+		defer h.mcp.mu.Unlock()
+		if open := h.mcp.open[owner]; open != nil {
+			open.stale = true
+		}
+	})
+	return nil
+}
+
+// mergeMCP gives a client that resumes a session and names no servers those that the session
+// was given by the client before, in addition to those of its own configuration.
+func (tx *txn) mergeMCP(spec *Spec) error {
+	is := tx.State.Setup.Config.MCP
+	spec.Config.MCP.Disabled = is.Disabled
+	if spec.OwnMCP || len(is.Servers) == 0 {
+		return nil
+	}
+	before, err := tx.s.mcpSecrets(tx.s.host.ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range is.Servers {
+		if s.Source != mcp.SourceSession || slices.ContainsFunc(spec.Config.MCP.Servers, func(v event.MCPServer) bool { return v.Name == s.Name }) {
+			continue
+		}
+		spec.Config.MCP.Servers = append(spec.Config.MCP.Servers, s)
+		if spec.MCP == nil {
+			spec.MCP = make(map[string]mcp.Secret)
+		}
+		spec.MCP[s.Name] = before[s.Name]
+	}
+	slices.SortFunc(spec.Config.MCP.Servers, func(a, b event.MCPServer) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
