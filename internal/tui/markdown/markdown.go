@@ -175,7 +175,6 @@ type renderer struct {
 var (
 	styleHeading = text.Style{Bold: true}
 	styleCode    = text.Style{Colour: text.Cyan}
-	styleQuote   = text.Style{Italic: true}
 	styleMark    = text.Style{Faint: true}
 	styleLink    = text.Style{Underline: true}
 )
