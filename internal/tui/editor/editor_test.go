@@ -54,7 +54,10 @@ func TestRowsAreBrokenBetweenWords(t *testing.T) {
 	if l.Row != 4 || l.Col != 7 {
 		t.Errorf("the cursor is at %d, %d", l.Row, l.Col)
 	}
-	if !e.Up(9) || !e.Up(9) || e.Layout(9).Row != 2 {
+	for range 2 {
+		e.Up(9)
+	}
+	if e.Layout(9).Row != 2 {
 		t.Errorf("up: %+v", e.Layout(9))
 	}
 	for e.Up(9) {

@@ -175,7 +175,6 @@ type renderer struct {
 var (
 	styleHeading = text.Style{Bold: true}
 	styleCode    = text.Style{Colour: text.Cyan}
-	styleQuote   = text.Style{Italic: true}
 	styleMark    = text.Style{Faint: true}
 	styleLink    = text.Style{Underline: true}
 )
@@ -298,9 +297,7 @@ func (r *renderer) paragraph(n ast.Node, first, rest text.Line, style text.Style
 	in := inlines{source: r.source}
 	in.children(n, style)
 	for _, line := range in.lines() {
-		for _, part := range with(first, line).Wrap(r.columns, rest) {
-			r.lines = append(r.lines, part)
-		}
+		r.lines = append(r.lines, with(first, line).Wrap(r.columns, rest)...)
 		first = rest
 	}
 }
