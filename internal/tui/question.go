@@ -42,6 +42,7 @@ var ends = []event.Type{event.PermissionDone, event.UserInputDone, event.Externa
 type questions struct {
 	open    []Question
 	own     map[string]bool // ids of questions that this chat has answered
+	sending string          // id of the question whose answer is being sent; "" if there is none
 	shown   time.Time       // when the first open question was shown
 	focused bool            // true if keys go to the question
 	typing  bool            // true if what is typed is the answer to the question
@@ -83,7 +84,7 @@ func (q *questions) close(id string, now time.Time) (elsewhere bool) {
 	if at == 0 {
 		q.begin(now)
 	}
-	return !q.own[id]
+	return !q.own[id] && q.sending != id // the end of the question may be shown before its answer is acknowledged
 }
 
 // mayFocus returns when keys may go to the question: nobody has typed for a moment, and
@@ -175,7 +176,7 @@ type answeredMsg struct {
 // answer sends an answer.
 func (c *chat) answer(q Question, answer string) tea.Cmd {
 	session, typed := c.session.ID, c.questions.typing
-	c.questions.typing = false
+	c.questions.typing, c.questions.sending = false, q.ID()
 	return func() tea.Msg {
 		notice, done, err := q.Send(c.ctx, session, answer)
 		return answeredMsg{q.ID(), answer, typed, notice, done, err}
@@ -184,6 +185,9 @@ func (c *chat) answer(q Question, answer string) tea.Cmd {
 
 // answered takes in what came of an answer.
 func (c *chat) answered(m answeredMsg) tea.Cmd {
+	if c.questions.sending == m.id {
+		c.questions.sending = ""
+	}
 	switch {
 	case m.err != nil:
 		c.fail(m.err)

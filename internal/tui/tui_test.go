@@ -121,3 +121,19 @@ func TestTheLastCodeBlockIsCopied(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// The end of a question may be shown before its answer is acknowledged: then it was not
+// answered elsewhere.
+func TestAnAnswerOfOnesOwnIsNotOneFromElsewhere(t *testing.T) {
+	for own, elsewhere := range map[bool]bool{true: false, false: true} {
+		c, now := newChat(80, 24)
+		q := asked{"q"}
+		c.questions.add(q, *now)
+		if own {
+			c.answer(q, "y")
+		}
+		if got := c.questions.close("q", *now); got != elsewhere {
+			t.Errorf("answered here: %v; said to be answered elsewhere: %v", own, got)
+		}
+	}
+}
