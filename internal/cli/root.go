@@ -58,6 +58,8 @@ func (a *app) rootCommand() *cobra.Command {
 			return cmd.Help()
 		},
 	}
+	root.Version = a.build().String()
+	root.SetVersionTemplate("{{.Version}}\n")
 	f.register(root.Flags())
 	root.Flags().BoolVar(&plain, "plain", false, "draw nothing twice in the chat, for screen readers and logs")
 	hideAllBut(root.Flags(), "prompt", "plain", "resume", "continue", "model", "yolo", "sealed")

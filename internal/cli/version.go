@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/debug"
 
@@ -50,8 +51,13 @@ func (a *app) versionCommand() *cobra.Command {
 		if *asJSON {
 			return a.out.json(b)
 		}
-		a.out.printf("abide %s (%s, %s/%s, protocol %d)\n", b.Version, b.Go, b.OS, b.Arch, b.Protocol)
+		a.out.printf("%s\n", b)
 		return nil
 	}
 	return c
+}
+
+// String returns the version as people read it.
+func (b build) String() string {
+	return fmt.Sprintf("abide %s (%s, %s/%s, protocol %d)", b.Version, b.Go, b.OS, b.Arch, b.Protocol)
 }
