@@ -148,12 +148,14 @@ func daemonTools(log eventlog.Log, books *book.Set) turn.Catalog {
 }
 
 // ToolNames returns the names of all tools that sessions of an engine can have, without
-// those that clients bring.
+// those that clients and MCP servers bring.
 func ToolNames() []string {
 	t := &toolbox{commands: bash.New(bash.Options{})}
 	var names []string
 	for _, v := range slices.Concat(t.catalog(daemonTools(nil, nil)), builtin.New(nil, nil), mcptool.New(nil)) {
-		names = append(names, v.Spec().Name)
+		if _, stands := v.(tool.Family); !stands { // the tools that it stands for have their own names
+			names = append(names, v.Spec().Name)
+		}
 	}
 	return names
 }

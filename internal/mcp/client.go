@@ -471,6 +471,13 @@ func (c *client) call(ctx context.Context, conn *sdk.ClientSession, q Request) (
 		p.Arguments = q.Arguments
 	}
 	result, err := conn.CallTool(ctx, p)
+	if err != nil && ctx.Err() == nil && !Answered(err) { // the connection is lost: the next call waits for a new connection
+		c.mu.Lock()
+		if c.conn == conn {
+			c.conn = nil
+		}
+		c.mu.Unlock()
+	}
 	if err != nil && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
