@@ -24,9 +24,9 @@ func (a *app) mcpCommand() *cobra.Command {
 		Long: `MCP servers bring tools to agents. They are those of [mcp.servers] in the
 configuration, of .mcp.json in a project that you trust, and those that you add here.`,
 		Example: "  abide mcp add files -- npx -y @modelcontextprotocol/server-filesystem .\n  abide mcp add docs --url https://example.org/mcp --header 'Authorization=Bearer ${TOKEN}'\n  abide mcp test files",
-		Args:    arguments(0, 0, "a command: add, list, test, login, logs or remove"),
+		Args:    arguments(0, 0, "a command: add, list, test, logs or remove"),
 	}
-	c.AddCommand(a.mcpAddCommand(), a.mcpListCommand(), a.mcpTestCommand(), a.mcpLoginCommand(), a.mcpLogsCommand(), a.mcpRemoveCommand())
+	c.AddCommand(a.mcpAddCommand(), a.mcpListCommand(), a.mcpTestCommand(), a.mcpLogsCommand(), a.mcpRemoveCommand())
 	return c
 }
 
@@ -240,19 +240,6 @@ func (a *app) testServer(ctx context.Context, c *client.Client, name string) (er
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return plain(line)
-}
-
-func (a *app) mcpLoginCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "login NAME",
-		Short:   "Say how to log in to an MCP server",
-		Long:    `Logins with OAuth are not supported. Give the server a header with a token instead.`,
-		Example: "  abide mcp login docs",
-		Args:    arguments(1, 1, "one NAME"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return fmt.Errorf("logins to MCP servers are not supported: give %s a header with a token, such as --header 'Authorization=Bearer ${TOKEN}' of abide mcp add", plain(args[0]))
-		},
-	}
 }
 
 func (a *app) mcpLogsCommand() *cobra.Command {
