@@ -412,7 +412,7 @@ func (e *Unavailable) Error() string {
 	case Stopped:
 		return text + "; start it to use it"
 	case NeedsAuth:
-		return text + "; log in with: abide mcp login " + e.Server
+		return text + "; give it a header with a token (docs/MCP.md)"
 	}
 	return text
 }
