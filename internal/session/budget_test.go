@@ -395,7 +395,7 @@ func (m *countingModel) count() int {
 func TestSummariesAreHeldByTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &scriptedModel{
-			lines:     []scriptedReply{{text: "one", usage: 500}, {text: "two", usage: 600}},
+			lines:     []scriptedReply{{text: "one", usage: 5000}, {text: "two", usage: 6000}},
 			summaries: []scriptedReply{{text: "They said hello.", write: true, usage: 5000}},
 		}
 		b := withBudget(t, m)

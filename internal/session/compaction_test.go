@@ -338,16 +338,16 @@ func TestAFailingSummariserDoesNotStopTheTurn(t *testing.T) {
 
 func TestATurnYieldsToACompactionBetweenTwoRequests(t *testing.T) {
 	m := &scriptedModel{
-		lines:     []scriptedReply{{call: "print", usage: 100}, {call: "print", usage: 1000}, {text: "done"}},
+		lines:     []scriptedReply{{call: "print", usage: 300}, {call: "print", usage: 3000}, {text: "done"}},
 		summaries: []scriptedReply{{text: "It printed."}},
 	}
-	s := squeeze(t, m, event.SessionConfiguredData{Compaction: event.CompactionRules{RequestThreshold: num(800), Retained: num(0)}}, largeOutputTool{70})
+	s := squeeze(t, m, event.SessionConfiguredData{Compaction: event.CompactionRules{RequestThreshold: num(2000), Retained: num(0)}}, largeOutputTool{70})
 	s.say("print something")
 	if done := s.compactions(0); len(done) != 1 || done[0].Outcome != "done" || done[0].EpochID != s.epoch() {
 		t.Fatalf("compactions = %+v", done)
 	}
 	start := decoded[event.CompactionStartData](t, s.since(0, event.CompactionStart)[0])
-	if start.Point != event.PointBetween || start.EstimateSource != "usage" || start.CurrentTokens < 1000 {
+	if start.Point != event.PointBetween || start.EstimateSource != "usage" || start.CurrentTokens < 3000 {
 		t.Errorf("it began with %+v", start)
 	}
 	if texts := m.texts(); len(texts) != 3 || !strings.Contains(texts[0], "It printed.") || !strings.Contains(texts[0], "print something") {
@@ -381,7 +381,7 @@ func TestOneLongTurnIsCompactedBetweenItsRequests(t *testing.T) {
 		m.summaries = append(m.summaries, scriptedReply{text: "It prints."})
 	}
 	m.lines = append(m.lines, scriptedReply{text: "done"})
-	s := squeeze(t, m, event.SessionConfiguredData{Window: 6000}, largeOutputTool{4000})
+	s := squeeze(t, m, event.SessionConfiguredData{Window: 6000, Infinite: &event.InfiniteSessions{Background: new(float64)}}, largeOutputTool{4000}) // nothing beside the turn
 	s.say("Print it ten times.")
 	done := s.compactions(0)
 	if len(done) < 2 || slices.Contains(outcomes(done), "failed") {

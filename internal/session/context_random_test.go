@@ -141,7 +141,7 @@ type randomSession struct {
 
 func newLife(t testing.TB, f randomPlan, seen map[string]int) *randomSession {
 	return &randomSession{
-		requestChecker: new(requestChecker), randomPlan: f, t: t, session: "s",
+		requestChecker: &requestChecker{counts: f.Counts}, randomPlan: f, t: t, session: "s",
 		idle: make(chan event.SessionIdleData, 16), crash: make(chan struct{}, 1), ran: make(map[string]int), seen: seen,
 	}
 }

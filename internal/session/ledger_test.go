@@ -47,7 +47,7 @@ func TestAFailedRequestThatWasCountedIsInTheLedger(t *testing.T) {
 func TestRequestsForSummariesAreInTheLedger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &scriptedModel{
-			lines:     []scriptedReply{{text: "one", usage: 500}, {text: "two", usage: 600}},
+			lines:     []scriptedReply{{text: "one", usage: 5000}, {text: "two", usage: 6000}},
 			summaries: []scriptedReply{{text: "", usage: 70}, {text: "They said hello.", write: true, usage: 80}},
 		}
 		s := squeeze(t, m, eager())
@@ -57,7 +57,7 @@ func TestRequestsForSummariesAreInTheLedger(t *testing.T) {
 		if c := got[event.PurposeCompaction]; c.Requests != 2 || c.Input != 150 || len(m.summed) != 2 {
 			t.Errorf("%d requests for summaries are in the ledger as %+v", len(m.summed), c)
 		}
-		if c := got[event.PurposeTurn]; c.Requests != 2 || c.Input != 1100 {
+		if c := got[event.PurposeTurn]; c.Requests != 2 || c.Input != 11_000 {
 			t.Errorf("the turns are in the ledger as %+v", c)
 		}
 	})

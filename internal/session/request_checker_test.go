@@ -22,6 +22,7 @@ type requestChecker struct {
 	mu     sync.Mutex
 	limits map[string]window.Limits // limits by model
 	newest string                   // text of the last input; it has to be in every request
+	counts float64                  // tokens that the provider counts for each of ours; ours if zero
 	found  []string
 
 	requests, summaries, largest int
@@ -78,15 +79,29 @@ func (x *requestChecker) examine(req *model.Request) {
 	if err := legal(req.Messages); err != nil {
 		x.fault("%v: %s", err, outline(req.Messages))
 	}
-	if n := tokensOf(req); n > limits.Request() {
+	if n := x.countedOf(req); n > limits.Request() {
 		x.fault("a request has %d tokens, and %d of %d are left beside the answer: %s", n, limits.Request(), limits.Window, outline(req.Messages))
 	}
-	if n := bytesOf(req) / 4; n+limits.Output > limits.Window {
+	if n := bytesOf(req) / 4; int(x.share()*float64(n))+limits.Output > limits.Window {
 		x.fault("a request has %d bytes, more than fit a window of %d tokens", n*4, limits.Window)
 	}
 	if !wantsSummary(req) && !slices.ContainsFunc(req.Messages, func(m *model.Message) bool { return m.Role == model.User && strings.Contains(m.Text, newest) }) {
 		x.fault("what was asked last is not in the request: %.60q in %s", newest, outline(req.Messages))
 	}
+}
+
+// countedOf returns the size of a request as its provider counts it. One that counts more than
+// we do is not believed before it has counted, so its requests have to fit as we count.
+func (x *requestChecker) countedOf(req *model.Request) int {
+	return int(x.share() * float64(tokensOf(req)))
+}
+
+// share returns how many of our tokens the provider counts, at most all of them.
+func (x *requestChecker) share() float64 {
+	if x.counts == 0 {
+		return 1
+	}
+	return min(1, x.counts)
 }
 
 // tokensOf is the size of a request, measured by one who has not seen others.

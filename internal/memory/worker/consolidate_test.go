@@ -426,14 +426,14 @@ func TestOfTwoSessionsWithTheSameFactBothAreCited(t *testing.T) {
 		l.noted("b")
 		time.Sleep(idle + time.Second)
 		synctest.Wait()
-		if text := l.page(memory.KindDecisions); strings.Count(text, "SQLite it is") != 1 || !strings.Contains(text, "[a#") || !strings.Contains(text, "b#") {
+		if text := l.page(memory.KindDecisions); strings.Count(text, "SQLite it is") != 1 || !strings.Contains(text, "[2000-01-01, a#") || !strings.Contains(text, ", b#") {
 			l.Errorf("decisions:\n%s", text)
 		}
 		// Forgetting one leaves what came from the other, too.
 		if gone, err := l.worker.Forget(l.Context(), "a", ""); err != nil || gone != 0 {
 			l.Errorf("forget a: %d, %v", gone, err)
 		}
-		if text := l.page(memory.KindDecisions); !strings.Contains(text, "SQLite it is: because [b#") {
+		if text := l.page(memory.KindDecisions); !strings.Contains(text, "SQLite it is: because [2000-01-01, b#") {
 			l.Errorf("decisions:\n%s", text)
 		}
 		if gone, err := l.worker.Forget(l.Context(), "b", ""); err != nil || gone != 1 {
