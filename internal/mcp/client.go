@@ -228,7 +228,6 @@ const legacyVersion = "2025-11-25"
 // sdkClient returns what answers the requests of the server.
 func (c *client) sdkClient() *sdk.Client {
 	options := &sdk.ClientOptions{
-		Capabilities:           &sdk.ClientCapabilities{RootsV2: &sdk.RootCapabilities{}},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { c.listLater() },
 		PromptListChangedHandler: func(context.Context, *sdk.PromptListChangedRequest) {
 			c.set.events.Changed(c.config.Name, event.MCPPromptsChanged)
@@ -237,15 +236,13 @@ func (c *client) sdkClient() *sdk.Client {
 			c.set.events.Changed(c.config.Name, event.MCPResourcesChanged)
 		},
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.progress(r.Params) },
-		LoggingMessageHandler:       func(_ context.Context, r *sdk.LoggingMessageRequest) { c.logMessage(r.Params) },
 	}
+	c.addOlderParts(options)
 	if c.set.events.Elicit != nil {
 		options.ElicitationHandler = c.elicit
 	}
 	k := sdk.NewClient(&sdk.Implementation{Name: "abide", Version: cmp.Or(c.set.opts.Version, "dev")}, options)
-	if c.set.in.Dir != "" {
-		k.AddRoots(&sdk.Root{URI: fileURL(c.set.in.Dir), Name: "working directory"})
-	}
+	c.addRoot(k)
 	return k
 }
 
@@ -267,11 +264,6 @@ func (c *client) isAsking() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.asking > 0
-}
-
-func (c *client) logMessage(p *sdk.LoggingMessageParams) {
-	text, _ := json.Marshal(p.Data) // what was decoded can be encoded
-	c.log.note(Owner(c.set.in.Session), "the server says (%s %s): %s", p.Level, p.Logger, text[:min(len(text), 10_000)])
 }
 
 // progress renews the time of a call.

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 The server of the tests asks for roots, as servers of today do.
+
 package mcp
 
 import (

@@ -154,7 +154,7 @@ func TestSomeFamiliesOfModelsAreToldMore(t *testing.T) {
 			t.Errorf("%s is told something else", model)
 		}
 	}
-	if of("gpt-5.1") != of("gpt-5.1") {
+	if first, second := of("gpt-5.1"), of("gpt-5.1"); first != second {
 		t.Error("the prompt is not the same the second time")
 	}
 }
