@@ -24,9 +24,11 @@ type chatTerminal struct {
 func startChat(t *testing.T, dir string, columns, rows int, args ...string) *chatTerminal {
 	t.Helper()
 	x := &chatTerminal{terminal: newTerminal(t)}
-	x.emulator = vt.NewEmulator(columns, rows)
-	x.emulator.SetScrollbackSize(100_000)
-	t.Cleanup(func() { x.emulator.Close() })
+	screen := vt.NewEmulator(columns, rows)
+	screen.SetScrollbackSize(100_000)
+	x.mu.Lock()
+	x.emulator = screen // it is memory alone, so nothing closes it while the output is read
+	x.mu.Unlock()
 	raw, err := x.keys.SyscallConn()
 	must(t, err)
 	must(t, raw.Control(func(fd uintptr) {
