@@ -302,8 +302,8 @@ func TestCtrlCClearsThenStopsThenLeaves(t *testing.T) {
 	x.sees(`cleared; press Ctrl-C again to leave`)
 	x.typed("slow\r")
 	x.sees(`\nslow `)
-	x.typed("\x1b") // Esc
-	x.sees(`✗ stopped`)
+	x.typed("\x1b")             // Esc
+	x.sees(`✗ stopped\n+› ask`) // nothing is under way any more, so Ctrl-C is not another stop
 	x.typed("\x03")
 	x.sees(`press Ctrl-C again to leave; nothing is lost`)
 	x.typed("\x03")
