@@ -65,6 +65,9 @@ var escapes = []escape{
 	{name: "append to a file outside", script: `echo x >> "$OUT/file"`},
 	{name: "empty a file outside by opening it", script: `: > "$OUT/file"`},
 	{name: "empty a file outside by its path", do: func(w world) error { return os.Truncate(w.Out+"/file", 0) }, since: 3},
+	{name: "empty a file outside by opening it for reading", do: func(w world) error { return openWith(w.Out+"/file", unix.O_RDONLY|unix.O_TRUNC) }, since: 3},
+	{name: "open a file outside again that is open for its path alone", do: openAgain},
+	{name: "leave a core dump outside", script: `ulimit -c unlimited && cd "$OUT" && { sh -c 'kill -SEGV $$'; [ -n "$(ls | grep core)" ]; }`, barred: true},
 	{name: "remove a file outside", script: `rm "$OUT/file"`},
 	{name: "rename a file outside", script: `mv "$OUT/file" "$OUT/other"`},
 	{name: "move a file from outside to the working directory", script: `mv "$OUT/file" "$WORK/taken" && [ ! -e "$OUT/file" ]`},
@@ -120,6 +123,7 @@ var escapes = []escape{
 	{name: "run a program of the data folder", script: `"$DATA/tool"`},
 	{name: "have the loader run a program of the data folder", script: `sh "$DATA/tool"`},
 	{name: "list the names in the data folder", script: `ls "$DATA"/* | grep secret`, open: true},
+	{name: "watch a file of the data folder", do: func(w world) error { return watch(w.Data + "/secret") }, open: true},
 	{name: "read a block device", do: readBlockDevice, root: true},
 	{name: "read the memory of the machine", do: func(world) error { return opens("/dev/mem") }, root: true},
 	{name: "open a device that is not needed", do: func(world) error { return opens("/dev/kmsg") }, root: true},
@@ -137,6 +141,9 @@ var escapes = []escape{
 	{name: "open a file of another process", script: `cat "/proc/$PID/fd/0"`},
 	{name: "take a descriptor of another process", do: takeDescriptor},
 	{name: "limit another process", do: limitOther},
+	{name: "count what another process does", do: countEvents, barred: true},
+	{name: "attach to another process without stopping it", do: func(w world) error { return call(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(w.PID)) }},
+	{name: "move the memory of another process", do: func(w world) error { return call(unix.SYS_MOVE_PAGES, uintptr(w.PID), 0, 0, 0, 0, 0) }},
 	{name: "see that another process is there", script: `cat "/proc/$PID/cmdline"`, open: true},
 	{name: "lower the priority of another process", do: func(w world) error { return syscall.Setpriority(syscall.PRIO_PROCESS, w.PID, 19) }, open: true, user: true},
 	{name: "bind another process to a processor", do: bindToProcessor, open: true, user: true},
@@ -246,6 +253,40 @@ func opens(path string) error {
 	f, err := os.Open(path)
 	if err == nil {
 		f.Close()
+	}
+	return err
+}
+
+func openWith(path string, flags int) error {
+	fd, err := unix.Open(path, flags, 0)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+func openAgain(w world) error {
+	fd, err := unix.Open(w.Out+"/file", unix.O_PATH, 0)
+	if err != nil {
+		return err
+	}
+	return openWith("/proc/self/fd/"+strconv.Itoa(fd), unix.O_WRONLY)
+}
+
+func watch(path string) error {
+	fd, err := unix.InotifyInit1(0)
+	if err != nil {
+		return err
+	}
+	_, err = unix.InotifyAddWatch(fd, path, unix.IN_ALL_EVENTS)
+	return err
+}
+
+func countEvents(w world) error {
+	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{}))}
+	fd, err := unix.PerfEventOpen(&attr, w.PID, -1, -1, 0)
+	if err == nil {
+		unix.Close(fd)
 	}
 	return err
 }
