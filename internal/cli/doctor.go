@@ -25,6 +25,7 @@ import (
 	"github.com/abide-run/abide/internal/config"
 	"github.com/abide-run/abide/internal/daemon"
 	"github.com/abide-run/abide/internal/daemon/folder"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/process"
@@ -318,7 +319,7 @@ func secretFindings(file *seal.File, found sqlite.Sealed) (lines []string) {
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(found.Keys), func(a, b seal.ID) int { return bytes.Compare(a[:], b[:]) }) {
 		if n := found.Keys[id]; n > 0 && !slices.Contains(file.IDs(), id) {
-			lines = append(lines, sqlite.Unreadable(id, n, file))
+			lines = append(lines, eventlog.UnreadableSecrets(id, n, file))
 		}
 	}
 	return lines

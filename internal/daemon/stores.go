@@ -10,6 +10,7 @@ import (
 
 	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/postgres"
 	"github.com/abide-run/abide/internal/eventlog/sqlite"
 	"github.com/abide-run/abide/internal/seal"
 )
@@ -17,7 +18,8 @@ import (
 // stores are the kinds of stores, by the scheme of their URL. A new kind needs a package
 // that passes eventlogtest, and a line here.
 var stores = eventlog.Kinds{
-	sqlite.Scheme: sqlite.Kind,
+	sqlite.Scheme:   sqlite.Kind,
+	postgres.Scheme: postgres.Kind,
 }
 
 // storeURL returns the URL of the log: that of the configuration, or the file in the

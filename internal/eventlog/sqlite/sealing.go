@@ -96,7 +96,7 @@ func (s *Store) checkKeys(ctx context.Context, warn func(string)) (err error) {
 	}
 	file := s.sealing.keys
 	if mode := file.Exposed(); mode != 0 {
-		warn(fmt.Sprintf("the key file %s had mode %04o, so that other users could use it: it should be 0600; if one of them may have a copy of the log, replace the keys of your providers", file.Path(), mode))
+		warn(eventlog.ExposedKey(file, mode))
 	}
 	has := file.IDs()
 	for _, id := range slices.Clone(s.sealing.known) {
@@ -112,24 +112,10 @@ func (s *Store) checkKeys(ctx context.Context, warn func(string)) (err error) {
 		case err != nil:
 			return explain(s.path, err)
 		case sessions > 0:
-			warn(Unreadable(id, sessions, file))
+			warn(eventlog.UnreadableSecrets(id, sessions, file))
 		}
 	}
 	return s.scrub(ctx, warn)
-}
-
-// Unreadable returns the line for a person about secrets whose key is not in the key file.
-func Unreadable(id seal.ID, sessions int, file *seal.File) string {
-	whose := fmt.Sprintf("%d sessions", sessions)
-	if sessions == 1 {
-		whose = "1 session"
-	}
-	found, remedy := "does not exist", "put it back"
-	if has := file.IDs(); len(has) > 0 {
-		found, remedy = "has another key ("+has[0].String()+")", "add the lines of the right key file to it"
-	}
-	return fmt.Sprintf("the secrets of %s are sealed with key %s, and the key file %s %s: the sessions go on, but keys of providers and environments have to be given again, as abide run --resume does; to read them, %s",
-		whose, id, file.Path(), found, remedy)
 }
 
 // storedKeys returns the ids of the keys that have sealed values.

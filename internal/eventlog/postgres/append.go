@@ -1,0 +1,181 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+)
+
+// An addition is a batch that is prepared for storing: checked, hashed, joined and sealed.
+type addition struct {
+	id     event.SessionID
+	after  eventlog.End
+	end    eventlog.End
+	body   []byte
+	entry  entry
+	jobs   []eventlog.JobChange
+	sealed []eventlog.Secret
+	events int
+	costs  []eventlog.Cost
+}
+
+// An entry is the part of a session's row that its Info decides. Nil values leave the old ones.
+type entry struct {
+	info, dir            []byte
+	active, busy, listed *bool
+}
+
+func newEntry(i eventlog.Info) (entry, error) {
+	text, err := json.Marshal(i)
+	busy := i.Active || i.Questions > 0 || i.Tasks > 0
+	return entry{info: text, dir: []byte(i.Dir), active: new(i.Attended()), busy: &busy, listed: &i.Listed}, err
+}
+
+// prepare prepares a batch, and seals its secrets.
+func (s *Store) prepare(ctx context.Context, id event.SessionID, batch eventlog.Batch) (*addition, error) {
+	end, err := batch.End()
+	if err != nil {
+		return nil, err
+	}
+	a := &addition{id: id, after: batch.After, end: end, body: join(batch.Events), jobs: batch.Jobs, events: len(batch.Events), costs: eventlog.CostsIn(id, batch.Events)}
+	if batch.Info != nil {
+		if a.entry, err = newEntry(*batch.Info); err != nil {
+			return nil, err
+		}
+	}
+	a.sealed, err = s.seal(ctx, id, batch.Secrets)
+	return a, err
+}
+
+// Append implements eventlog.Log.
+func (s *Store) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
+	a, err := s.prepare(ctx, id, batch)
+	if err == nil {
+		err = s.do(ctx, s.appending(a))
+	}
+	if err != nil {
+		return eventlog.End{}, fmt.Errorf("append to %s after event %d: %w", id, batch.After.Seq, err)
+	}
+	return a.end, nil
+}
+
+// appending returns the op that stores an addition. Most are a single statement.
+func (s *Store) appending(a *addition) *op {
+	o := &op{events: a.events, stored: a.isStored}
+	if len(a.jobs) == 0 && len(a.sealed) == 0 {
+		o.statement, o.refused = a.statement, func() error { return s.whyRefused(a) }
+		return o
+	}
+	o.apply = func(ctx context.Context, w *writing, tx pgx.Tx) error {
+		text, args := a.statement(w)
+		return s.store(ctx, tx, a, text, args)
+	}
+	return o
+}
+
+// store stores an addition with a statement, and then its jobs and secrets.
+func (s *Store) store(ctx context.Context, tx pgx.Tx, a *addition, text string, args []any) error {
+	var session int64
+	err := tx.QueryRow(ctx, text, args...).Scan(&session)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return refusal{whyRefused(ctx, tx, a)}
+	}
+	if err != nil {
+		return err
+	}
+	for _, c := range a.jobs {
+		if err := changeJob(ctx, tx, session, c); err != nil {
+			return err
+		}
+	}
+	return putSecrets(ctx, tx, session, a.sealed)
+}
+
+// The statements that store an addition have three parts. The first one, moved, makes or changes
+// the row of the session if it is allowed to, and the others depend on it.
+const (
+	extending = `WITH moved AS (
+		UPDATE sessions SET seq = $2::bigint, head = $3::bytea, modified = greatest($4::bigint, modified + 1), active = coalesce($5::boolean, active), info = coalesce($6::bytea, info),
+			dir = coalesce($7::bytea, dir), busy = coalesce($8::boolean, busy), listed = coalesce($9::boolean, listed)
+		WHERE name = $1::bytea AND seq = $12::bigint - 1 AND head = $13::bytea AND NOT deleted AND damaged IS NULL AND (SELECT generation FROM meta WHERE id = 1) = $11::bigint
+		RETURNING id)`
+	creating = `WITH moved AS (
+		INSERT INTO sessions (name, seq, head, created, modified, active, info, dir, busy, listed, parent, shared, base)
+		SELECT $1::bytea, $2::bigint, $3::bytea, $4::bigint, $4::bigint, coalesce($5::boolean, false), coalesce($6::bytea, '{}'::bytea), coalesce($7::bytea, ''::bytea), coalesce($8::boolean, false), coalesce($9::boolean, false), $13::bigint, $12::bigint - 1, $14::bytea
+		WHERE (SELECT generation FROM meta WHERE id = 1) = $11::bigint
+		ON CONFLICT (name) DO NOTHING RETURNING id)`
+	storing   = `, stored AS (INSERT INTO records (session, first, head, body) SELECT id, $12::bigint, $3::bytea, $10::bytea FROM moved)`
+	returning = ` SELECT id FROM moved`
+)
+
+// arguments returns the arguments that extending and creating share.
+func (a *addition) arguments(w *writing) []any {
+	e := a.entry
+	return []any{[]byte(a.id), int64(a.end.Seq), a.end.Hash[:], w.now(), e.active, e.info, e.dir, e.busy, e.listed, a.body, w.generation, int64(a.after.Seq + 1)}
+}
+
+// statement returns the statement that stores an addition, without its jobs and secrets.
+func (a *addition) statement(w *writing) (string, []any) {
+	if a.after == (eventlog.End{}) {
+		return a.creation(w, nil)
+	}
+	args := append(a.arguments(w), a.after.Hash[:])
+	return a.counting(extending, args)
+}
+
+// creation returns the statement that makes a session. It is a fork if it has a parent.
+func (a *addition) creation(w *writing, parent *int64) (string, []any) {
+	var base []byte
+	if parent != nil {
+		base = a.after.Hash[:]
+	}
+	return a.counting(creating, append(a.arguments(w), parent, base))
+}
+
+// counting completes a statement, with the costs of the addition if there are some.
+func (a *addition) counting(moved string, args []any) (string, []any) {
+	if len(a.costs) == 0 {
+		return moved + storing + returning, args
+	}
+	text := fmt.Sprintf(`, counted AS (INSERT INTO costs (session, %s) SELECT $1, %s FROM moved, %s%s)`, costColumns, costColumns, unnestCosts(len(args)+1), onSameCost)
+	return moved + storing + text + returning, append(args, costArrays(a.costs)...)
+}
+
+// whyRefused returns the reason why a statement has stored nothing.
+func (s *Store) whyRefused(a *addition) error {
+	return s.explain(whyRefused(context.Background(), s.reading, a))
+}
+
+func whyRefused(ctx context.Context, q querier, a *addition) error {
+	h, err := findHead(ctx, q, a.id)
+	switch {
+	case err == nil && h.damage != nil && a.after != (eventlog.End{}):
+		return h.damage
+	case err == nil || errors.Is(err, eventlog.ErrNotFound):
+		return eventlog.ErrConflict
+	}
+	return err
+}
+
+// isStored reports whether the chain of the session passes through the end of an addition. Nobody
+// else can have stored an event with its id.
+func (a *addition) isStored(ctx context.Context, conn *pgx.Conn) (bool, error) {
+	h, err := findHead(ctx, conn, a.id)
+	if errors.Is(err, eventlog.ErrNotFound) || err == nil && h.end.Seq < a.end.Seq {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	end, err := endAt(ctx, conn, h, a.end.Seq)
+	if _, damaged := errors.AsType[*fault](err); damaged {
+		return false, nil
+	}
+	return end == a.end, err
+}

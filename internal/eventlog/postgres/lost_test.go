@@ -1,0 +1,250 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/postgres/postgrestest"
+)
+
+// say appends a message, and returns the new end.
+func say(t testing.TB, s *Store, id event.SessionID, after eventlog.End, text string) (eventlog.End, error) {
+	t.Helper()
+	e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Unix(0, 0)}, event.SessionInfoData{Message: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Append(t.Context(), id, eventlog.Batch{After: after, Events: []event.Event{e}})
+}
+
+// said returns what a session says.
+func said(t testing.TB, s *Store, id event.SessionID) (all []string) {
+	t.Helper()
+	for e, err := range s.Read(t.Context(), id, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := event.As[event.SessionInfoData](e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, info.Message)
+	}
+	return all
+}
+
+func TestTheSecondHandleFencesTheFirst(t *testing.T) {
+	c := postgrestest.Start(t)
+	url := c.URL()
+	first := open(t, url)
+	end, err := say(t, first, "s", eventlog.End{}, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := open(t, url)
+	for what, write := range map[string]func() error{
+		"append": func() error { _, err := say(t, first, "s", end, "stale"); return err },
+		"fork": func() error {
+			_, err := first.Fork(t.Context(), "f", "s", eventlog.Batch{After: end, Events: []event.Event{{}}})
+			return err
+		},
+		"delete":     func() error { return first.Delete(t.Context(), "s") },
+		"quarantine": func() error { return first.Quarantine(t.Context(), "s", &eventlog.Damage{Seq: 1}) },
+		"secrets":    func() error { return first.PutSecrets(t.Context(), "s", eventlog.Secret{Name: "k"}) },
+		"jobs":       func() error { return first.ChangeJobs(t.Context(), eventlog.JobChange{Verb: eventlog.DropJob}) },
+		"reindex":    func() error { return first.Reindex(t.Context(), "s", end, eventlog.Info{Name: "stale"}) },
+		"recount":    func() error { return first.Recount(t.Context(), "s", end, nil) },
+	} {
+		if err := write(); err == nil {
+			t.Errorf("%s by a process that was replaced: no error", what)
+		}
+	}
+	if !errors.Is(first.Err(), eventlog.ErrFenced) {
+		t.Errorf("the first handle says %v, want that it is fenced", first.Err())
+	}
+	if _, err := say(t, second, "s", end, "b"); err != nil {
+		t.Error(err)
+	}
+	if got := said(t, second, "s"); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("the session says %q", got)
+	}
+}
+
+// talkers append to sessions of their own until they are stopped. Every append has to succeed,
+// whatever happens to the server meanwhile, and to be stored once.
+type talkers struct {
+	t    *testing.T
+	s    *Store
+	stop chan struct{}
+	wg   sync.WaitGroup
+	want [4][]string
+}
+
+func startTalkers(t *testing.T, s *Store) *talkers {
+	all := &talkers{t: t, s: s, stop: make(chan struct{})}
+	for i := range all.want {
+		all.wg.Go(func() { all.talk(i) })
+	}
+	return all
+}
+
+func (all *talkers) talk(i int) {
+	id, end := event.SessionID(fmt.Sprint("talker", i)), eventlog.End{}
+	for n := 0; ; n++ {
+		select {
+		case <-all.stop:
+			return
+		default:
+		}
+		text := fmt.Sprint(n)
+		next, err := say(all.t, all.s, id, end, text)
+		if err != nil {
+			all.t.Errorf("append %d of %s: %v", n, id, err)
+			return
+		}
+		end, all.want[i] = next, append(all.want[i], text)
+	}
+}
+
+// check stops the talkers and compares what they have said with what is stored.
+func (all *talkers) check() {
+	close(all.stop)
+	all.wg.Wait()
+	for i, want := range all.want {
+		if got := said(all.t, all.s, event.SessionID(fmt.Sprint("talker", i))); !slices.Equal(got, want) || len(want) == 0 {
+			all.t.Errorf("talker %d has appended %d messages, and %d are stored", i, len(want), len(got))
+		}
+	}
+}
+
+func TestAppendsSurviveARestartOfTheServer(t *testing.T) {
+	c := postgrestest.Start(t)
+	all := startTalkers(t, open(t, c.URL()))
+	for _, how := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGINT} {
+		c.Down(t, how)
+		c.Up(t)
+	}
+	all.check()
+}
+
+func TestAppendsSurviveLostConnections(t *testing.T) {
+	c := postgrestest.Start(t)
+	all := startTalkers(t, open(t, c.URL()))
+	for range 15 {
+		c.Exec(t, "public", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'abide'")
+	}
+	all.check()
+}
+
+// A proxy passes connections on to a server, until it is told to cut one.
+type proxy struct {
+	net.Listener
+	server string
+
+	mu   sync.Mutex
+	next loss
+}
+
+// A loss says what becomes of the next request.
+type loss int
+
+const (
+	none      loss = iota
+	lostAsked      // the request does not reach the server
+	lostReply      // the server carries it out, and the reply does not reach the client
+)
+
+func newProxy(t *testing.T, server string) *proxy {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{Listener: l, server: server}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { p.pass(client) })
+		}
+	})
+	t.Cleanup(func() { l.Close(); wg.Wait() })
+	return p
+}
+
+func (p *proxy) cut(how loss) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next = how
+}
+
+func (p *proxy) take() loss {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	how := p.next
+	p.next = none
+	return how
+}
+
+// pass passes one connection on.
+func (p *proxy) pass(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("unix", p.server)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	replies := make(chan struct{})
+	go func() { // ends when one of the connections is closed, which is waited for below
+		defer close(replies)
+		_, _ = io.Copy(client, server)
+		client.Close()
+	}()
+	defer func() { server.Close(); <-replies }()
+	for buffer := make([]byte, 1<<20); ; {
+		n, err := client.Read(buffer)
+		if err != nil {
+			return
+		}
+		how := p.take()
+		if how == lostAsked {
+			return
+		}
+		if how == lostReply {
+			client.Close()
+		}
+		if _, err := server.Write(buffer[:n]); err != nil || how == lostReply {
+			return
+		}
+	}
+}
+
+func TestAnAppendInDoubtIsStoredOnce(t *testing.T) {
+	c := postgrestest.Start(t)
+	p := newProxy(t, c.Socket())
+	s := open(t, c.AddressURL(p.Addr(), "doubt"))
+	end, want := eventlog.End{}, []string{}
+	for i := range 20 {
+		p.cut([]loss{lostAsked, lostReply, none}[i%3])
+		text := fmt.Sprint(i)
+		var err error
+		if end, err = say(t, s, "s", end, text); err != nil {
+			t.Fatalf("append %d: %v", i, err)
+		}
+		want = append(want, text)
+	}
+	if got := said(t, s, "s"); !slices.Equal(got, want) {
+		t.Errorf("stored: %q, want %q", got, want)
+	}
+}

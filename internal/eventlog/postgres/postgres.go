@@ -1,0 +1,199 @@
+// Package postgres stores the log in a PostgreSQL database. It implements
+// [eventlog.Store].
+//
+//   - Appends of all sessions share transactions, as in package sqlite: those that arrive
+//     while one is committed go together into the next. A transaction of appends alone is one
+//     round trip to the server.
+//   - An append that is refused changes no row. It is never an error of SQL, which would end
+//     the transaction of the others.
+//   - Opening a store fences the process that had it open before. So does a process itself
+//     when it connects again: what its lost connection may still do is then over or refused,
+//     and what was in doubt is looked up and made again only if it is not there.
+//   - While the server is away, changes wait. After [patience] the store closes itself and
+//     says why.
+//   - A reader holds no connection while its caller handles events.
+//   - Secrets are sealed before they are sent. The key is never in the database.
+//
+// The tables are in the first schema of the search_path of the URL, or in the schema abide.
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/seal"
+)
+
+// Scheme is the scheme of URLs of stores in a database.
+const Scheme = "postgres"
+
+// Kind is the kind of store that a URL of the form postgres://… names.
+var Kind = eventlog.Kind{Form: Scheme + "://USER@HOST:PORT/DATABASE", Open: openURL, Check: checkURL, IsTemporary: isTemporary}
+
+// checkURL refuses what pgx cannot read. The error does not quote the URL, which may contain a
+// password.
+func checkURL(rest string) error {
+	if _, err := parse(rest); err != nil {
+		return err
+	}
+	return nil
+}
+
+func openURL(ctx context.Context, rest string, opts eventlog.Options) (eventlog.Store, error) {
+	if opts.KeyFile == "" {
+		opts.KeyFile = filepath.Join(opts.Dir, seal.FileName)
+	}
+	s, err := Open(ctx, Scheme+":"+rest, opts)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// readers is the number of connections that read at the same time.
+const readers = 8
+
+// A Store is a log in a database. It is safe for concurrent use.
+type Store struct {
+	place   string // host and name of the database, for error messages
+	config  *pgx.ConnConfig
+	reading *reading
+	write   *writing // used only by the goroutine that commits the queue
+	broken  error    // reason for which nothing can be written any more; used by the same goroutine
+
+	queue     queue
+	closing   chan struct{} // closed when the store accepts no more changes
+	shutOnce  sync.Once
+	closeOnce sync.Once
+	cause     error // reason for which the store is closed; set before closing is closed
+
+	sealing sealing
+	search  searchIndex
+}
+
+var _ eventlog.Store = (*Store)(nil)
+
+// Open opens the store in a database, and makes its tables if there are none. A process that
+// has the store open already gets eventlog.ErrFenced from then on. The KeyFile of the options
+// is needed, their Dir is not.
+func Open(ctx context.Context, url string, opts eventlog.Options) (*Store, error) {
+	config, err := parse(url[len(Scheme)+1:])
+	if err != nil {
+		return nil, fmt.Errorf("store.url: %w", err)
+	}
+	if opts.Sync == eventlog.Normal {
+		config.RuntimeParams["synchronous_commit"] = "off"
+	}
+	s := &Store{place: placeOf(config), config: config, closing: make(chan struct{})}
+	s.queue.idle.L = &s.queue.mu
+	s.search.store = s
+	if s.sealing.keys, err = seal.OpenFile(opts.KeyFile); err != nil {
+		return nil, err
+	}
+	if err := s.connect(ctx, opts); err != nil {
+		s.disconnect()
+		return nil, err
+	}
+	if err := s.checkKeys(ctx, opts.Warn); err != nil {
+		s.disconnect()
+		return nil, err
+	}
+	return s, nil
+}
+
+// connect makes the tables, takes the store over and opens the connections.
+func (s *Store) connect(ctx context.Context, opts eventlog.Options) error {
+	conn, err := dial(ctx, s.config)
+	if err != nil {
+		return s.explain(err)
+	}
+	s.write = &writing{conn: conn}
+	if err := checkServer(ctx, conn, opts); err != nil {
+		return s.explain(err)
+	}
+	if err := migrate(ctx, conn, opts); err != nil {
+		return s.explain(err)
+	}
+	if s.write.generation, err = takeOver(ctx, conn); err != nil {
+		return s.explain(err)
+	}
+	if s.write.clock, err = lastChange(ctx, conn); err != nil {
+		return s.explain(err)
+	}
+	pool, err := pgxpool.ParseConfig("")
+	if err != nil {
+		return s.explain(err)
+	}
+	pool.ConnConfig = s.config.Copy()
+	pool.MaxConns, pool.MinConns = readers, 0
+	pool.MaxConnIdleTime = time.Minute
+	connections, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), pool)
+	if err != nil {
+		return s.explain(err)
+	}
+	s.reading = &reading{connections, s.closing}
+	return nil
+}
+
+// Close waits for appends that have begun, and disconnects.
+func (s *Store) Close() error {
+	s.shut(eventlog.ErrClosed)
+	s.queue.waitIdle()
+	s.closeOnce.Do(s.disconnect)
+	return nil
+}
+
+// shut makes the store refuse everything from now on. Only the first cause is kept.
+func (s *Store) shut(cause error) {
+	s.shutOnce.Do(func() {
+		s.cause = cause
+		close(s.closing)
+	})
+}
+
+// open returns the reason for which the store cannot be used, or nil.
+func (s *Store) open(ctx context.Context) error {
+	select {
+	case <-s.closing:
+		return s.cause
+	default:
+		return ctx.Err()
+	}
+}
+
+// Closed implements eventlog.Store.
+func (s *Store) Closed() <-chan struct{} { return s.closing }
+
+// Err implements eventlog.Store.
+func (s *Store) Err() error {
+	select {
+	case <-s.closing:
+		return s.cause
+	default:
+		return nil
+	}
+}
+
+// disconnect closes the connections. It does not wait for a server that is away.
+func (s *Store) disconnect() {
+	if s.write != nil && s.write.conn != nil {
+		closeConn(s.write.conn)
+	}
+	if s.reading != nil {
+		s.reading.pool.Close()
+	}
+}
+
+// closeConn closes a connection, and gives up on a server that is away.
+func closeConn(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_ = conn.Close(ctx) // nothing is to be done about it
+}
