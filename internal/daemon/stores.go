@@ -49,7 +49,7 @@ func StoreFile(url, dir string) (string, error) {
 	}
 	scheme, path, _ := strings.Cut(url, ":")
 	if scheme != sqlite.Scheme {
-		return "", fmt.Errorf("store.url begins with %q: a log that is not in a file is backed up with the tools of its database", scheme+":")
+		return "", fmt.Errorf("store.url begins with %q, and this needs a log in a file: a database is backed up and made smaller with its own tools, such as pg_dump, and abide sessions verify checks its sessions", scheme+":")
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
