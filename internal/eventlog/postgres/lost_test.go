@@ -248,3 +248,21 @@ func TestAnAppendInDoubtIsStoredOnce(t *testing.T) {
 		t.Errorf("stored: %q, want %q", got, want)
 	}
 }
+
+func TestAProcessThatWasReplacedDoesNotComeBack(t *testing.T) {
+	c := postgrestest.Start(t)
+	p := newProxy(t, c.Socket())
+	first := open(t, c.AddressURL(p.Addr(), "replaced"))
+	end, err := say(t, first, "s", eventlog.End{}, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := open(t, c.SchemaURL("replaced"))
+	p.cut(lostAsked)
+	if _, err := say(t, first, "s", end, "stale"); !errors.Is(err, eventlog.ErrFenced) {
+		t.Errorf("an append by a process that was replaced and lost its connection: %v, want that it is fenced", err)
+	}
+	if _, err := say(t, second, "s", end, "b"); err != nil {
+		t.Errorf("an append by the process that replaced it: %v", err)
+	}
+}
