@@ -90,6 +90,8 @@ func (a *attempt) broken(err error) *model.Error {
 			host, a.quote(string(bad)), a.client.wire.Name)}
 	case errors.As(err, &said):
 		return a.streamFailure(said)
+	case errors.Is(err, errNoProgress):
+		return &model.Error{Kind: model.KindTimeout, Err: err, Message: fmt.Sprintf("%s sent nothing but signs of life for %v; try again, or allow a longer silence", host, maxSilences*a.client.IdleTimeout)}
 	case errors.Is(err, errEndless):
 		return &model.Error{Kind: model.KindStream, Err: err, Garbled: true, Message: fmt.Sprintf("the reply of %s was given up because it did not end within 128 MiB; try again, or use another model", host)}
 	case errors.Is(err, errLineTooLong):

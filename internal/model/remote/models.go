@@ -141,7 +141,7 @@ func (a *attempt) models() ([]listed, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, a.listError(resp)
 	}
-	return readModels(&watched{r: resp.Body, idle: a.idle, limit: a.client.IdleTimeout})
+	return readModels(newWatched(resp.Body, a.idle, a.client.IdleTimeout))
 }
 
 // listError returns the error for a response that is not a list of models. Its message
