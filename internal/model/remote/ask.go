@@ -186,6 +186,7 @@ func (a *attempt) read(resp *http.Response, q *Query, on func(model.Delta)) (*mo
 	reply := d.Reply()
 	reply.Model = cmp.Or(shortName(reply.Model), q.Model)
 	reply.Usage = atLeastZero(reply.Usage)
+	reply.Finish = shortName(reply.Finish)
 	reply.RequestID = shortName(cmp.Or(resp.Header.Get("X-Request-Id"), resp.Header.Get("Request-Id"), reply.RequestID))
 	if err != nil {
 		a.counted = reply

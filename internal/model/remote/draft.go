@@ -233,8 +233,12 @@ func (d *Draft) HasCalls() bool { return len(d.calls) > 0 && !d.dropped }
 // IsEmpty reports whether there is neither text nor a call.
 func (d *Draft) IsEmpty() bool { return d.text.Len() == 0 && !d.HasCalls() }
 
-// uniqueID returns id, or a new one if another call of the conversation has it or it is
-// empty. Some providers number the calls of each reply from zero, or send no ids.
+// longestID is the longest id of a call that is kept, in bytes. It is in every record of the
+// call, and no provider gets a longer one back anyway, see FitID.
+const longestID = 256
+
+// uniqueID returns id, or a new one if another call of the conversation has it, or it is
+// empty or too long. Some providers number the calls of each reply from zero, or send no ids.
 func (d *Draft) uniqueID(id string) string {
 	if d.taken == nil {
 		d.taken = make(map[string]bool)
@@ -244,7 +248,7 @@ func (d *Draft) uniqueID(id string) string {
 			}
 		}
 	}
-	if id == "" || d.taken[id] {
+	if id == "" || len(id) > longestID || d.taken[id] {
 		id = "call_" + rand.Text()
 	}
 	d.taken[id] = true

@@ -227,3 +227,41 @@ func TestALongRefusalIsPutTogetherOnce(t *testing.T) {
 		}
 	}
 }
+
+// What is in every record of a call, or of a request, is short.
+func TestLongIDsAndReasonsAreNotStored(t *testing.T) {
+	long256 := strings.Repeat("c", 256)
+	for wire, template := range map[string]string{
+		chat:     `{"choices":[{"message":{"tool_calls":[{"id":"ID","function":{"name":"x"}}]},"finish_reason":"ID"}]}`,
+		replies:  `{"output":[{"type":"function_call","call_id":"ID","name":"x"}],"status":"incomplete","incomplete_details":{"reason":"ID"}}`,
+		messages: `{"content":[{"type":"tool_use","id":"ID","name":"x"}],"stop_reason":"ID"}`,
+	} {
+		for id, kept := range map[string]bool{long256: true, long256 + "c": false, strings.Repeat("c", 1<<20): false} {
+			_, got, err := ask(t, wire, "other", long(1), strings.ReplaceAll(template, "ID", id))
+			if err != nil {
+				t.Fatalf("%s: %v", wire, err)
+			}
+			if is := got.Calls[0].ID; (is == id) != kept || len(is) > 256 || len(got.Finish) > 256 {
+				t.Errorf("%s: the id has %d bytes of %d, the finish reason %d", wire, len(is), len(id), len(got.Finish))
+			}
+		}
+	}
+}
+
+// People read the error, so it names no types of ours.
+func TestAReplyThatIsNotUnderstoodIsDescribed(t *testing.T) {
+	for wire, member := range map[string]string{chat: "choices", replies: "output", messages: "content"} {
+		for reply, want := range map[string]string{
+			" \n":                     "it is empty",
+			"[]":                      "it is of the type array, which was not expected, in []",
+			`"no"`:                    "it is of the type string, which was not expected",
+			`{"` + member + `":"no"}`: "its member " + member + " is of the type string",
+			`{"a":`:                   "it is not JSON",
+		} {
+			_, _, err := ask(t, wire, "other", long(1), reply)
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "Go value") {
+				t.Errorf("%s: %q: %v, want %q", wire, reply, err, want)
+			}
+		}
+	}
+}
