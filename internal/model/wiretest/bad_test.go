@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/remote"
@@ -264,4 +266,27 @@ func TestAReplyThatIsNotUnderstoodIsDescribed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A model may be silent for minutes before it ends its reply. What it has counted follows at
+// once, and is not missed.
+func TestTheUsageAfterALongSilenceCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stream{piece: func(i int) string {
+			switch i {
+			case 0:
+				return `{"choices":[{"delta":{"content":"x"}}]}`
+			case 1:
+				time.Sleep(4 * time.Minute) // the clock is that of the bubble
+				return `{"choices":[{"delta":{},"finish_reason":"stop"}]}`
+			case 2:
+				return `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2}}`
+			}
+			return "[DONE]"
+		}}
+		got, err := wires[chat].open(remote.Config{BaseURL: "http://provider.test", Transport: s}).Ask(t.Context(), long(1), func(model.Delta) {})
+		if err != nil || got.Usage != (model.Usage{Input: 9, Output: 2}) {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
 }
