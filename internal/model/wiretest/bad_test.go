@@ -280,6 +280,8 @@ func TestTheUsageAfterALongSilenceCounts(t *testing.T) {
 				time.Sleep(4 * time.Minute) // the clock is that of the bubble
 				return `{"choices":[{"delta":{},"finish_reason":"stop"}]}`
 			case 2:
+				return `{"choices":[]}`
+			case 3:
 				return `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2}}`
 			}
 			return "[DONE]"
