@@ -2,8 +2,8 @@ SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SDK_FILES   := abort,ask_user,builtin_tools,byok_bearer_token_provider,client,client_api,client_lifecycle,client_options,commands_and_elicitation,connection_token,error_resilience,event_fidelity,hooks,multi_client,pending_work_resume,permissions,rpc_event_log,rpc_queue,session,session_config,streaming_fidelity,suspend,system_message_sections,system_message_transform,tool_results,tools
-# The race detector leaves out the code that is translated from C: it shares no data with Go code, and takes most of the time.
-RACE        := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo -race '-gcflags=modernc.org/sqlite/lib=-race=false')
+# The race detector leaves out the code that is translated from C, and the C library under it: they share no data with Go code, and take most of the time.
+RACE        := $(shell command -v $${CC:-gcc} >/dev/null 2>&1 && echo -race $(patsubst %,'-gcflags=modernc.org/%=-race=false',sqlite/lib libc/... memory))
 SLOW        := bench|cmd/abide|audit|daemon(/backup)?|difftest|eventlog/sqlite|memory/worker|approval/(protect|scope)|killtest|process|upgradetest|tool/(bash|files|guard)|workspace(/bridge|/local|/local/walk)?
 MODULES     := $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './.git/*'))
 each         = for module in $(MODULES); do (cd $$module; $(1)); done

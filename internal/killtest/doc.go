@@ -36,6 +36,9 @@
 // itself between any two of them. After each kill the auditor, package audit, looks at
 // what is stored.
 //
+// With the race detector on, victims have it in the random tests, and where a scenario is
+// played without a kill. The others, and the parent, are built without it.
+//
 // ABIDE_SOAK=10m runs the random tests for ten minutes; ABIDE_SEED repeats one of
 // their runs.
 package killtest

@@ -60,7 +60,9 @@ func (o outcome) describeLog() string {
 func playWithoutKill(t *testing.T, s scenario, source string) outcome {
 	t.Helper()
 	w := modelSources[source](t, s)
-	out := newRun(t, s.conversation(w)).play()
+	r := newRun(t, s.conversation(w))
+	r.instructions.Checked = true
+	out := r.play()
 	out.history = w.history()
 	judgeRun(t, w, out, out.expected())
 	if unsure := out.unsure(); len(unsure) > 0 {

@@ -31,7 +31,7 @@ func start(t *testing.T, o instructions, told func(report), change ...func(*exec
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, cmd: exec.Command(os.Args[0], o.arguments()...), onReport: told, dead: make(chan struct{})}
+	p := &process{t: t, cmd: exec.Command(o.program(), o.arguments()...), onReport: told, dead: make(chan struct{})}
 	p.cmd.Env = []string{
 		instructionsVariable + "=" + string(text), "GORACE=halt_on_error=1 atexit_sleep_ms=0",
 		"HOME=" + filepath.Dir(o.Dir), "TMPDIR=" + os.TempDir(),

@@ -132,7 +132,7 @@ func newGroupClients(t *testing.T, r *rand.Rand, n, turns int) (all []*groupClie
 func newClientGroup(t *testing.T, clients []*groupClient) *clientGroup {
 	base := newRun(t, conversation{})
 	c := &clientGroup{t: t, ctx: base.ctx, instructions: base.instructions, clients: clients}
-	c.instructions.OneByOne = false
+	c.instructions.OneByOne, c.instructions.Checked = false, true
 	return c
 }
 

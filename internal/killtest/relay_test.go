@@ -38,7 +38,7 @@ func newProcessGroup(t *testing.T, r *rand.Rand, kills int) *processGroup {
 		t: t, ctx: base.ctx, instructions: base.instructions, processes: make(map[int]*process), idle: make(map[int]bool),
 		killsLeft: kills, nextPause: func() int { return 5 + r.IntN(60) },
 	}
-	f.instructions.OneByOne = false
+	f.instructions.OneByOne, f.instructions.Checked = false, true
 	f.due = f.nextPause()
 	return f
 }

@@ -23,6 +23,15 @@ type instructions struct {
 	OneByOne bool     // true if parallel calls finish one after the other
 	ReadOnly bool     // true if the data folder is mounted read-only
 	Args     []string // arguments of the program; those of an SDK if nil
+	Checked  bool     // true if the victim has the race detector, where the tests run with it
+}
+
+// program returns the path of the victim's program.
+func (o instructions) program() string {
+	if checked := os.Getenv(checkedVariable); checked != "" && o.Checked {
+		return checked
+	}
+	return os.Args[0]
 }
 
 // arguments returns the arguments of the program. By default it serves its parent as

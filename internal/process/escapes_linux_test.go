@@ -113,6 +113,10 @@ var escapes = []escape{
 	{name: "make a file without a name outside", do: makeUnnamed},
 	{name: "change the owner of a file outside", do: func(w world) error { return os.Chown(w.Out+"/file", 12345, 12345) }, open: true, root: true},
 
+	{name: "dig a hole into a file outside", script: `fallocate --punch-hole --offset 0 --length 1 "$OUT/file"`},
+	{name: "take a lease on a file outside", do: takeLease, open: true, unsealed: true},
+	{name: "leave a setuid program in the working directory", script: `cp /bin/true helper && chmod u+s helper && [ -u helper ]`, open: true, unsealed: true},
+
 	// Reading what is hidden.
 	{name: "read the data folder", script: `cat "$DATA/secret"`},
 	{name: "read the data folder through a link", script: `ln -s "$DATA/secret" link && cat link`},
@@ -155,6 +159,17 @@ var escapes = []escape{
 	{name: "read what is typed at another terminal", script: `: < "$TERMINAL"`, open: true},
 	{name: "write to another terminal", script: `echo x > "$TERMINAL"`, open: true},
 
+	{name: "compare itself with another process", do: func(w world) error { return call(unix.SYS_KCMP, uintptr(os.Getpid()), uintptr(w.PID), 1, 0, 0) }},
+	{name: "see the system call of another process", script: `cat "/proc/$PID/syscall"`},
+	{name: "see what another process reads and writes", script: `cat "/proc/$PID/io"`},
+	{name: "see the stack of another process", script: `cat "/proc/$PID/stack"`, root: true},
+	{name: "find the locks of another process", do: findLocks},
+	{name: "move the memory of another process", do: moveMemory},
+	{name: "count the instructions of another process", do: countInstructions},
+	{name: "choose what another process leaves when it crashes", script: `echo 0x33 > "/proc/$PID/coredump_filter"`},
+	{name: "lower the disk priority of another process", do: func(w world) error { return call(unix.SYS_IOPRIO_SET, 1, uintptr(w.PID), 2<<13|7) }, open: true, user: true},
+	{name: "change how another process is scheduled", do: func(w world) error { return schedule(w.PID, unix.SCHED_BATCH, 0) }, open: true, user: true},
+
 	// Sockets and networks.
 	{name: "connect to an abstract socket", do: func(w world) error { return dial("unix", "@"+w.Abstract) }, since: 6},
 	{name: "send to an abstract socket", do: func(w world) error { return sendTo("@" + w.Abstract + "-packets") }, since: 6},
@@ -184,6 +199,17 @@ var escapes = []escape{
 	{name: "change the name of the machine", do: changeName, root: true},
 	{name: "become another user", do: func(world) error { return call(unix.SYS_SETUID, 12345) }, root: true},
 
+	{name: "join a group", do: func(world) error { return unix.Setgroups([]int{12345}) }, root: true},
+	{name: "raise its own limits", do: raiseLimit, root: true},
+	{name: "raise its own priority", do: func(world) error { return syscall.Setpriority(syscall.PRIO_PROCESS, 0, -5) }, root: true},
+	{name: "take a processor for itself", do: func(world) error { return schedule(0, unix.SCHED_FIFO, 1) }, root: true},
+	{name: "change the root", do: func(w world) error { return unix.Chroot(w.Work) }, root: true},
+	{name: "decide what others may open", do: func(world) error { return call(unix.SYS_FANOTIFY_INIT, unix.FAN_CLASS_CONTENT, 0) }, root: true},
+	{name: "restart the machine", do: func(world) error { return refusedWith(call(unix.SYS_REBOOT, 0, 0, 0), unix.EPERM) }, root: true, barred: true},
+	{name: "end the use of a swap file", do: refusedPath(unix.SYS_SWAPOFF), root: true, barred: true},
+	{name: "keep account of all processes", do: refusedPath(unix.SYS_ACCT), root: true, barred: true},
+	{name: "hang up a terminal", do: func(world) error { return refusedWith(call(unix.SYS_VHANGUP), unix.EPERM) }, root: true, barred: true},
+
 	// Namespaces and mounts.
 	{name: "mount a file system", do: func(w world) error { return unix.Mount("tmpfs", w.Work, "tmpfs", 0, "") }, root: true, barred: true},
 	{name: "mount in a namespace of its own", script: `unshare -Urm mount -t tmpfs tmpfs "$OUT"`},
@@ -196,6 +222,7 @@ var escapes = []escape{
 	{name: "look below what covers the data folder", script: openTree + `os.open("data/secret", 0, dir_fd=copy("BASE"))'`},
 	{name: "unmount what covers a folder", script: `unshare -Urm umount -l /proc`, barred: true},
 	{name: "join the namespaces of another process", do: joinNamespace},
+	{name: "open a file by its handle as root of a namespace of its own", script: openHandle, barred: true},
 	{name: "gain rights by a setuid program", script: `[ "$("$HELPER" -u)" = 0 ]`, user: true},
 	{name: "find descriptors that were left open", script: `[ "$(ls /proc/self/fd | wc -l)" -gt 4 ]`, barred: true},
 }
@@ -207,6 +234,15 @@ import ctypes, os
 os.environ["BASE"] = os.path.dirname(os.environ["DATA"])
 def copy(name): return ctypes.CDLL(None).syscall(428, -100, os.environb[name.encode()], 1)
 `
+
+// openHandle opens the secret of the data folder by its handle.
+const openHandle = `unshare -Urm python3 -c '
+import ctypes, os
+libc, size = ctypes.CDLL(None, use_errno=True), 128
+handle, mount = ctypes.create_string_buffer(size.to_bytes(4, "little"), 8 + size), ctypes.c_int()
+if libc.name_to_handle_at(-100, os.environb[b"DATA"] + b"/secret", handle, ctypes.byref(mount), 0) != 0: raise SystemExit("no handle")
+if libc.open_by_handle_at(os.open("/", os.O_RDONLY), handle, 0) < 0: raise SystemExit(os.strerror(ctypes.get_errno()))
+'`
 
 // runEscape tries to escape, and returns the exit code: 0 if that worked, and 7 if not.
 func runEscape(text string) int {
@@ -419,6 +455,62 @@ func limitOther(w world) error {
 		return err
 	}
 	return unix.Prlimit(w.PID, unix.RLIMIT_CORE, &unix.Rlimit{Cur: 0, Max: now.Max}, nil)
+}
+
+// takeLease makes whoever opens a file for writing wait.
+func takeLease(w world) error {
+	f, err := os.Open(w.Out + "/file")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+	return err
+}
+
+func findLocks(w world) error {
+	var head, size uintptr
+	return call(unix.SYS_GET_ROBUST_LIST, uintptr(w.PID), uintptr(unsafe.Pointer(&head)), uintptr(unsafe.Pointer(&size)))
+}
+
+// moveMemory moves the pages of a process from the first node of the machine to the same one.
+func moveMemory(w world) error {
+	node := uint64(1)
+	return call(unix.SYS_MIGRATE_PAGES, uintptr(w.PID), 64, uintptr(unsafe.Pointer(&node)), uintptr(unsafe.Pointer(&node)))
+}
+
+func countInstructions(w world) error {
+	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})), Config: unix.PERF_COUNT_SW_CPU_CLOCK, Bits: unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv}
+	_, err := unix.PerfEventOpen(&attr, w.PID, -1, -1, 0)
+	return err
+}
+
+func schedule(pid int, policy, priority uint32) error {
+	return call(unix.SYS_SCHED_SETSCHEDULER, uintptr(pid), uintptr(policy), uintptr(unsafe.Pointer(&priority)))
+}
+
+func raiseLimit(world) error {
+	var now unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_STACK, &now); err != nil {
+		return err
+	}
+	lower := unix.Rlimit{Cur: min(now.Cur, now.Max-1), Max: now.Max - 1}
+	if err := unix.Setrlimit(unix.RLIMIT_STACK, &lower); err != nil {
+		return err
+	}
+	return unix.Setrlimit(unix.RLIMIT_STACK, &now)
+}
+
+// refusedPath returns a function that makes a system call with a path that does not exist. It
+// succeeds if the call was not refused for lack of a right.
+func refusedPath(number uintptr) func(world) error {
+	return func(world) error {
+		path, err := unix.BytePtrFromString("/nonexistent")
+		if err != nil {
+			return err
+		}
+		return refusedWith(call(number, uintptr(unsafe.Pointer(path))), unix.EPERM)
+	}
 }
 
 func bindToProcessor(w world) error {

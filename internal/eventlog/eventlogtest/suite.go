@@ -76,9 +76,15 @@ func Run(t *testing.T, open func(t *testing.T) eventlog.Store) {
 		{"ABigEventIsStoredWhole", big},
 		{"ACancelledContextStoresNothing", cancelled},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, &fixture{t, open(t)}) })
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.test(t, &fixture{t, open(t)})
+		})
 	}
-	t.Run("AnyHistoryMatchesTheModel", func(t *testing.T) { model(t, open) })
+	t.Run("AnyHistoryMatchesTheModel", func(t *testing.T) {
+		t.Parallel()
+		model(t, open)
+	})
 }
 
 // A fixture is a store under test, with verbs that end the test on error.

@@ -351,7 +351,7 @@ func TestWhatCouldNotBeTakenInIsNotForgotten(t *testing.T) {
 // TestACommonWordIsFoundInTheNewestSessions searches for words with more matches than are
 // sorted, in new sessions and in old ones alone. Reading every session finds the same.
 func TestACommonWordIsFoundInTheNewestSessions(t *testing.T) {
-	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
+	s := openUnsynced(t, filepath.Join(t.TempDir(), "abide.db"))
 	const old, recentSessions = maxSorted/3 + 1, maxProbed + 50
 	for i := range old + recentSessions {
 		word := "old"

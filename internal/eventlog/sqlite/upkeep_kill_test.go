@@ -48,6 +48,7 @@ const victimSessions = 200
 func TestAProcessThatIsKilledWhileItMakesTheFileSmallerLosesNothing(t *testing.T) {
 	for _, lines := range []int{1, 99, 100, 102} {
 		t.Run(fmt.Sprint("after ", lines, " lines"), func(t *testing.T) {
+			t.Parallel()
 			path := filepath.Join(t.TempDir(), "abide.db")
 			s := openUnsynced(t, path)
 			addSessions(t, s, victimSessions)

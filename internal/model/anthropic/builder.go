@@ -265,7 +265,7 @@ func (b *builder) stop(reason string, details stopDetails) {
 		return
 	}
 	b.DropCalls()
-	b.Declined = details.Explanation
+	b.AddDeclined(details.Explanation)
 	if b.IsEmpty() {
 		b.AddText(cmp.Or(details.Explanation, "The model declined to answer."))
 	}

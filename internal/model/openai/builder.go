@@ -77,6 +77,9 @@ func (b *builder) add(c *chunk) error {
 		}
 		b.addPart(one, &one.Delta)
 		for j := range one.Delta.Calls {
+			if err := b.Excess(); err != nil { // finding the call of a piece takes longer with every call
+				return err
+			}
 			b.addCall(one.Index, &one.Delta.Calls[j])
 		}
 	}
@@ -148,7 +151,7 @@ func (b *builder) addPart(c *choice, p *part) {
 	b.AddReasoning(p.thinking())
 	b.own.Add(p.Extra)
 	b.AddText(cmp.Or(string(p.Content), p.Refusal))
-	b.Declined += p.Refusal
+	b.AddDeclined(p.Refusal)
 }
 
 // addCall adds a piece of a call to its call.
@@ -162,7 +165,7 @@ func (b *builder) addCall(choice int, p *callPart) {
 
 func (b *builder) extend(c *call, p *callPart) {
 	if name := p.Function.Name; name != c.Name { // some providers repeat the name with every piece
-		c.Name += name
+		b.AddName(c.Call, name)
 	}
 	c.own.Add(p.Extra)
 	b.AddArguments(c.Call, string(p.Function.Arguments))

@@ -58,6 +58,8 @@ var (
 	errSilence = errors.New("nothing arrived for too long")
 	errTooLong = errors.New("the request took too long")
 	errEndless = errors.New("the reply has no end")
+
+	errNoProgress = errors.New("the reply has not grown for too long")
 )
 
 func (c *Client) begin(caller context.Context, req *model.Request) *attempt {
@@ -163,7 +165,7 @@ func (a *attempt) authorize(h http.Header) error {
 // first byte decides.
 func (a *attempt) read(resp *http.Response, q *Query, on func(model.Delta)) (*model.Reply, error) {
 	d := a.client.wire.Decoder(q, on)
-	body := &watched{r: resp.Body, idle: a.idle, limit: a.client.IdleTimeout}
+	body := newWatched(resp.Body, a.idle, a.client.IdleTimeout)
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch coding := resp.Header.Get("Content-Encoding"); {
 	case isPage(kind, nil):
@@ -184,6 +186,7 @@ func (a *attempt) read(resp *http.Response, q *Query, on func(model.Delta)) (*mo
 	reply := d.Reply()
 	reply.Model = cmp.Or(shortName(reply.Model), q.Model)
 	reply.Usage = atLeastZero(reply.Usage)
+	reply.Finish = shortName(reply.Finish)
 	reply.RequestID = shortName(cmp.Or(resp.Header.Get("X-Request-Id"), resp.Header.Get("Request-Id"), reply.RequestID))
 	if err != nil {
 		a.counted = reply
@@ -240,14 +243,14 @@ func readWhole(body *watched, d Decoder) error {
 	if isPage("", data) {
 		return errPage
 	}
-	return d.Whole(data)
+	return cmp.Or(d.Whole(data), d.Excess())
 }
 
 // ReadStream reads a stream without time limits, for tests.
 func ReadStream(r io.Reader, d Decoder) error {
 	idle := time.AfterFunc(defaultIdle, func() {})
 	defer idle.Stop()
-	return readStream(&watched{r: r, idle: idle, limit: defaultIdle}, d)
+	return readStream(newWatched(r, idle, defaultIdle), d)
 }
 
 // readStream reads events until the stream is over. After the reply is complete, errors
@@ -255,13 +258,17 @@ func ReadStream(r io.Reader, d Decoder) error {
 func readStream(body *watched, d Decoder) error {
 	events := newEvents(body)
 	defer events.release()
-	body.event = time.Now()
 	for reached := Going; ; {
 		data, err := events.next()
-		progress := Going
+		progress, before := Going, d.Size()
 		if err == nil {
-			body.event = time.Now()
 			progress, err = d.Event(data)
+		}
+		if excess := d.Excess(); excess != nil {
+			return excess
+		}
+		if d.Size() > before {
+			body.grown = time.Now()
 		}
 		reached = max(reached, progress)
 		switch {
@@ -287,12 +294,19 @@ type watched struct {
 	idle  *time.Timer
 	limit time.Duration
 	read  int64     // number of bytes so far
-	event time.Time // time of the last event of a stream; zero before the first
+	grown time.Time // time at which the reply has last grown, or at which it began
+}
+
+func newWatched(r io.Reader, idle *time.Timer, limit time.Duration) *watched {
+	return &watched{r: r, idle: idle, limit: limit, grown: time.Now()}
 }
 
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
-	if n > 0 && w.isAlive() {
+	if n > 0 && !w.isAlive() {
+		return n, errNoProgress
+	}
+	if n > 0 {
 		w.idle.Reset(w.limit)
 	}
 	if w.read += int64(n); w.read > streamLimit {
@@ -305,16 +319,14 @@ func (w *watched) Read(p []byte) (int, error) {
 // waited for in a queue, or thinks, may take long.
 const maxSilences = 12
 
-// isAlive reports whether the last event is not too long ago. The data of a reply that is not
-// streamed are its signs of life.
-func (w *watched) isAlive() bool {
-	return w.event.IsZero() || time.Since(w.event) < maxSilences*w.limit
-}
+// isAlive reports whether the reply has grown not too long ago. Events that bring nothing are
+// signs of life, and so are the data of a reply that is not streamed.
+func (w *watched) isAlive() bool { return time.Since(w.grown) < maxSilences*w.limit }
 
 // shortenIdle shortens the time without data that is allowed from now on.
 func (w *watched) shortenIdle(d time.Duration) {
 	if d < w.limit {
-		w.limit = d
+		w.limit, w.grown = d, time.Now()
 		w.idle.Reset(d)
 	}
 }

@@ -44,7 +44,10 @@ func keyAdvice(c Config, w Wire) string {
 
 // safeBase returns a base URL without user, query and fragment, which may be secret.
 func safeBase(base string) string {
-	if u, err := url.Parse(base); err == nil {
+	if !strings.ContainsAny(base, "@?#") {
+		return oneLine(base) // as it was written, which a URL may escape
+	}
+	if u, err := url.Parse(base); err == nil && u.Opaque == "" {
 		u.User, u.RawQuery, u.Fragment = nil, "", ""
 		return oneLine(u.String())
 	}

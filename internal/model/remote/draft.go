@@ -3,6 +3,7 @@ package remote
 import (
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,15 +13,17 @@ import (
 // A Draft is a reply that is arriving. It passes each piece on to a callback, and
 // records the order of the parts.
 type Draft struct {
-	Usage    model.Usage
-	Finish   string // see model.Reply
-	Declined string // see model.Reply
-	Model    string // model that answers
-	ID       string // the provider's id of the reply
+	Usage  model.Usage
+	Finish string // see model.Reply
+	Model  string // model that answers
+	ID     string // the provider's id of the reply
 
 	query           *Query
 	on              func(model.Delta)
 	text, reasoning strings.Builder
+	declined        strings.Builder // see model.Reply
+	size            int             // see Size
+	excess          error           // see Excess
 	calls           []*Call
 	dropped         bool            // true if the calls were taken back
 	taken           map[string]bool // ids of calls in the conversation; created with the first call
@@ -40,6 +43,21 @@ type Call struct {
 
 // Empty reports whether no piece of the arguments has arrived yet.
 func (c *Call) Empty() bool { return c.arguments.Len() == 0 }
+
+const (
+	// maxCalls is the most calls that a reply may have. Models make some dozens at once.
+	maxCalls = 1000
+	// maxName is the longest name of a tool in a reply, in bytes. Providers allow 64 or 128.
+	maxName = 1 << 10
+)
+
+// Size returns how much of the reply has arrived: the bytes of text, reasoning and arguments,
+// and the number of calls. A stream that does not make it grow gives only signs of life.
+func (d *Draft) Size() int { return d.size }
+
+// Excess returns an error if the reply has more calls than any reply should have, or a call
+// with a longer name; nil otherwise.
+func (d *Draft) Excess() error { return d.excess }
 
 // whole returns the arguments. If the reply was cut off before the first piece of them,
 // it returns invalid JSON, so that the call fails instead of running without arguments.
@@ -64,6 +82,7 @@ func NewDraft(q *Query, on func(model.Delta)) *Draft {
 // AddText adds a piece of text.
 func (d *Draft) AddText(piece string) {
 	if piece != "" {
+		d.size += len(piece)
 		d.separateText()
 		d.text.WriteString(piece)
 		d.sendText(len(piece))
@@ -73,6 +92,7 @@ func (d *Draft) AddText(piece string) {
 // AddTextBytes adds a piece of text. The bytes are copied.
 func (d *Draft) AddTextBytes(piece []byte) {
 	if len(piece) > 0 {
+		d.size += len(piece)
 		d.separateText()
 		d.text.Write(piece)
 		d.sendText(len(piece))
@@ -117,6 +137,7 @@ func (d *Draft) BeginText(id, phase string) *Part {
 // AddReasoning adds a piece of the readable reasoning.
 func (d *Draft) AddReasoning(piece string) {
 	if piece != "" {
+		d.size += len(piece)
 		from := d.separateReasoning()
 		d.reasoning.WriteString(piece)
 		d.sendReasoning(from)
@@ -126,6 +147,7 @@ func (d *Draft) AddReasoning(piece string) {
 // AddReasoningBytes adds a piece of the readable reasoning. The bytes are copied.
 func (d *Draft) AddReasoningBytes(piece []byte) {
 	if len(piece) > 0 {
+		d.size += len(piece)
 		from := d.separateReasoning()
 		d.reasoning.Write(piece)
 		d.sendReasoning(from)
@@ -155,12 +177,30 @@ func (d *Draft) BeginCall(id, name string) *Call {
 	c.answer = d.IsAnswer(c)
 	c.Part.hidden = c.answer
 	d.calls = append(d.calls, c)
+	d.size++
+	if len(d.calls) > maxCalls {
+		d.excess = BadReply(fmt.Sprintf("it has more than %d calls", maxCalls))
+	}
+	d.AddName(c, "")
 	return c
 }
+
+// AddName adds a piece of the name of a call's tool.
+func (d *Draft) AddName(c *Call, piece string) {
+	if len(c.Name)+len(piece) > maxName {
+		d.excess = BadReply(fmt.Sprintf("the name of a call is longer than %d bytes", maxName))
+		return
+	}
+	c.Name += piece
+}
+
+// AddDeclined adds a piece of the reason for which the model declines.
+func (d *Draft) AddDeclined(piece string) { d.declined.WriteString(piece) }
 
 // AddArguments adds a piece of a call's arguments.
 func (d *Draft) AddArguments(c *Call, piece string) {
 	if piece != "" {
+		d.size += len(piece)
 		c.arguments.WriteString(piece)
 		d.sendArguments(c, len(piece))
 	}
@@ -169,6 +209,7 @@ func (d *Draft) AddArguments(c *Call, piece string) {
 // AddArgumentsBytes adds a piece of a call's arguments. The bytes are copied.
 func (d *Draft) AddArgumentsBytes(c *Call, piece []byte) {
 	if len(piece) > 0 {
+		d.size += len(piece)
 		c.arguments.Write(piece)
 		d.sendArguments(c, len(piece))
 	}
@@ -192,8 +233,12 @@ func (d *Draft) HasCalls() bool { return len(d.calls) > 0 && !d.dropped }
 // IsEmpty reports whether there is neither text nor a call.
 func (d *Draft) IsEmpty() bool { return d.text.Len() == 0 && !d.HasCalls() }
 
-// uniqueID returns id, or a new one if another call of the conversation has it or it is
-// empty. Some providers number the calls of each reply from zero, or send no ids.
+// longestID is the longest id of a call that is kept, in bytes. It is in every record of the
+// call, and no provider gets a longer one back anyway, see FitID.
+const longestID = 256
+
+// uniqueID returns id, or a new one if another call of the conversation has it, or it is
+// empty or too long. Some providers number the calls of each reply from zero, or send no ids.
 func (d *Draft) uniqueID(id string) string {
 	if d.taken == nil {
 		d.taken = make(map[string]bool)
@@ -203,7 +248,7 @@ func (d *Draft) uniqueID(id string) string {
 			}
 		}
 	}
-	if id == "" || d.taken[id] {
+	if id == "" || len(id) > longestID || d.taken[id] {
 		id = "call_" + rand.Text()
 	}
 	d.taken[id] = true
@@ -225,7 +270,7 @@ func (d *Draft) toolName(name string) string {
 
 // Reply returns the reply as far as it has arrived.
 func (d *Draft) Reply() *model.Reply {
-	r := &model.Reply{Text: d.text.String(), Usage: d.Usage, Finish: d.Finish, Declined: d.Declined, Model: d.Model, RequestID: d.ID}
+	r := &model.Reply{Text: d.text.String(), Usage: d.Usage, Finish: d.Finish, Declined: d.declined.String(), Model: d.Model, RequestID: d.ID}
 	for i, c := range d.calls {
 		if d.dropped {
 			break

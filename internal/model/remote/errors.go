@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -33,7 +34,16 @@ func (e BadReply) Error() string { return string(e) }
 
 // NotUnderstood returns the error for data that could not be decoded.
 func NotUnderstood(data []byte, err error) BadReply {
-	return BadReply(fmt.Sprintf("%v, in %s", err, excerpt(data)))
+	var other *json.UnmarshalTypeError
+	switch errors.As(err, &other); {
+	case len(bytes.TrimSpace(data)) == 0:
+		return "it is empty"
+	case other != nil && other.Field != "":
+		return BadReply(fmt.Sprintf("its member %s is of the type %s, which was not expected, in %s", other.Field, other.Value, excerpt(data)))
+	case other != nil:
+		return BadReply(fmt.Sprintf("it is of the type %s, which was not expected, in %s", other.Value, excerpt(data)))
+	}
+	return BadReply(fmt.Sprintf("it is not JSON (%v), in %s", err, excerpt(data)))
 }
 
 // excerpt returns the beginning of data. It is longer than any quotation in an error.
@@ -90,6 +100,8 @@ func (a *attempt) broken(err error) *model.Error {
 			host, a.quote(string(bad)), a.client.wire.Name)}
 	case errors.As(err, &said):
 		return a.streamFailure(said)
+	case errors.Is(err, errNoProgress):
+		return &model.Error{Kind: model.KindTimeout, Err: err, Message: fmt.Sprintf("%s sent nothing but signs of life for %v; try again, or allow a longer silence", host, maxSilences*a.client.IdleTimeout)}
 	case errors.Is(err, errEndless):
 		return &model.Error{Kind: model.KindStream, Err: err, Garbled: true, Message: fmt.Sprintf("the reply of %s was given up because it did not end within 128 MiB; try again, or use another model", host)}
 	case errors.Is(err, errLineTooLong):
@@ -157,7 +169,7 @@ func (a *attempt) refusal(resp *http.Response) *model.Error {
 
 // safeURL returns a URL without user, query and the wire's own path.
 func (a *attempt) safeURL(text string) string {
-	u, err := url.Parse(text)
+	u, err := a.endpoint.Parse(text)
 	if err != nil || u.Host == "" {
 		return "another place"
 	}

@@ -110,19 +110,25 @@ func (a *able) UnmarshalJSON(b []byte) error {
 }
 
 // A count is a number of tokens. Anything that is not a whole number becomes zero, so
-// that the rest of the list can be used.
+// that the rest of the list can be used, and so does what no window has: others reckon
+// with it.
 type count int
 
 func (c *count) UnmarshalJSON(b []byte) error {
-	n, err := strconv.Atoi(string(b))
-	if *c = 0; err == nil {
-		*c = count(n)
-	}
+	*c = parseCount(string(b))
 	return nil
 }
 
+func parseCount(text string) count {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || int64(n) > mostTokens {
+		return 0
+	}
+	return count(n)
+}
+
 func (m listed) window() int {
-	return int(max(0, cmp.Or(m.Capabilities.Limits.Window, m.ContextLength, m.ContextWindow, m.MaxModelLen, m.MaxContext, m.MaxInput, m.Limits.MaxInput)))
+	return int(cmp.Or(m.Capabilities.Limits.Window, m.ContextLength, m.ContextWindow, m.MaxModelLen, m.MaxContext, m.MaxInput, m.Limits.MaxInput))
 }
 
 func (a *attempt) models() ([]listed, error) {
@@ -141,7 +147,7 @@ func (a *attempt) models() ([]listed, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, a.listError(resp)
 	}
-	return readModels(&watched{r: resp.Body, idle: a.idle, limit: a.client.IdleTimeout})
+	return readModels(newWatched(resp.Body, a.idle, a.client.IdleTimeout))
 }
 
 // listError returns the error for a response that is not a list of models. Its message

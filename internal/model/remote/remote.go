@@ -142,6 +142,10 @@ type Decoder interface {
 	Whole(data []byte) error
 	// Reply returns the reply as far as it was decoded.
 	Reply() *model.Reply
+	// Size returns how much of the reply has arrived, see [Draft.Size].
+	Size() int
+	// Excess returns an error if the reply has more than a reply should have.
+	Excess() error
 }
 
 // Progress is the stage that a stream has reached.

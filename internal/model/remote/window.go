@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -165,16 +164,15 @@ func (c *Client) windowAtOllama(ctx context.Context, name string) (window int, s
 	}
 	for line := range strings.Lines(shown.Parameters) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" {
-			window, _ = strconv.Atoi(f[1])
-			return max(0, window), true, nil
+			return int(parseCount(f[1])), true, nil
 		}
 	}
 	for key, value := range shown.Info {
 		if strings.HasSuffix(key, ".context_length") {
-			window, _ = strconv.Atoi(string(value))
+			window = int(parseCount(string(value)))
 		}
 	}
-	return max(0, window), false, nil
+	return window, false, nil
 }
 
 func (c *Client) windowAtLMStudio(ctx context.Context, name string) (window int, sure bool, err error) {
@@ -190,7 +188,7 @@ func (c *Client) windowAtLMStudio(ctx context.Context, name string) (window int,
 	}
 	for _, m := range list.Data {
 		if m.ID == name {
-			return int(max(0, cmp.Or(m.Loaded, m.Most))), m.Loaded > 0, nil
+			return int(cmp.Or(m.Loaded, m.Most)), m.Loaded > 0, nil
 		}
 	}
 	return 0, false, nil
@@ -205,7 +203,7 @@ func (c *Client) windowAtGemini(ctx context.Context, name string) (window int, s
 		Input count `json:"inputTokenLimit"`
 	}
 	err = c.lookAt(ctx, u.JoinPath("models", strings.TrimPrefix(name, "models/")), nil, &info)
-	return int(max(0, info.Input)), true, err
+	return int(info.Input), true, err
 }
 
 // root returns an address at the host of the provider that is not below the base URL.

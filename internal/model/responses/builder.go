@@ -80,7 +80,7 @@ func (b *builder) extend(e *event) {
 		b.AddText(piece)
 	case "response.refusal.delta":
 		b.refused = true
-		b.Declined += piece
+		b.AddDeclined(piece)
 		b.AddText(piece)
 	case inputDelta:
 		if a := b.items[e.OutputIndex]; a != nil && a.call != nil {
@@ -194,7 +194,7 @@ func (b *builder) completeText(a *arriving, got *item) {
 	for _, c := range got.Content {
 		b.refused = b.refused || c.Refusal != ""
 		if !told {
-			b.Declined += c.Refusal
+			b.AddDeclined(c.Refusal)
 			b.AddText(cmp.Or(c.Text, c.Refusal))
 		}
 	}

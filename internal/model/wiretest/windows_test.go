@@ -78,6 +78,16 @@ var windows = map[string]struct {
 	"an unknown server and model": {as: "other", base: "/v1", model: "mine", want: 7000, places: []place{
 		{"GET /v1/models", `{"data":[{"id":"mine","context_window":7000}]}`},
 	}},
+	"a window that no model has": {as: "other", base: "/v1", model: "mine", want: 0, places: []place{
+		{"GET /v1/models", `{"data":[{"id":"mine","context_window":9223372036854775807}]}`},
+	}},
+	"a negative window beside another one": {as: "other", base: "/v1", model: "mine", want: 7000, places: []place{
+		{"GET /v1/models", `{"data":[{"id":"mine","context_length":-1,"context_window":7000}]}`},
+	}},
+	"ollama, with a window that no model has": {as: "ollama", base: "/v1", model: "qwen3:8b", want: 0, places: []place{
+		{"GET /api/ps", `{"models":[{"name":"qwen3:8b","context_length":4611686018427387904}]}`},
+		{"POST /api/show", `{"parameters":"num_ctx 4611686018427387904"}`},
+	}},
 	// These say nothing, so they are not asked: https://platform.openai.com/docs/api-reference/models,
 	// https://api-docs.deepseek.com/api/list-models. Azure has no list of deployments.
 	"openai":                            {as: "openai", model: "gpt-5"},

@@ -82,6 +82,7 @@ func Run(t *testing.T, s Subject) {
 		{"SilenceEndsTheRequest", testSilence},
 		{"ASlowReplyIsNoSilence", testSlow},
 		{"SignsOfLifeAreNoAnswer", testSignsOfLife},
+		{"ChatterAfterTheEndKeepsNoAnswer", testChatterAfterTheEnd},
 		{"TheWholeRequestCanBeLimited", testTimeout},
 		{"AFinishedReplyDoesNotWaitForTheProvider", testLastWords},
 		{"GivingUpOnAFinishedReplyStillReturnsIt", testGivingUpLate},

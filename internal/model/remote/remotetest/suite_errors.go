@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -95,6 +96,26 @@ func testWrongBase(t *testing.T, s Subject) {
 			if !strings.Contains(e.Message, says) {
 				t.Errorf("%q is not in %s", says, e.Message)
 			}
+		}
+	})
+	t.Run("written as it is", func(t *testing.T) {
+		for base, shown := range map[string]string{
+			"''": "''", "http://a b/v1": "http://a b/v1", "user:secret@host/v1": "host/v1", "ftp://user:secret@host/v1#secret": "ftp://host/v1",
+		} {
+			_, err := s.New(remote.Config{BaseURL: base}).Ask(t.Context(), Hello, nil)
+			if e := WantError(t, err, model.KindNotFound); !strings.Contains(e.Message, strconv.Quote(shown)) || strings.Contains(e.Message, "secret") {
+				t.Errorf("%s: the error does not name %q, or too much: %s", base, shown, e.Message)
+			}
+		}
+	})
+	t.Run("a place that redirects to itself", func(t *testing.T) {
+		server, c := s.Client(t, nil, Always(func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+			w.Header().Set("Location", r.URL.Path)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		}), remote.Config{})
+		_, err := c.Ask(t.Context(), Hello, nil)
+		if e := WantError(t, err, model.KindNotFound); !strings.Contains(e.Message, "redirects to "+server.URL) {
+			t.Errorf("the error does not name the place: %s", e.Message)
 		}
 	})
 	t.Run("no URL", func(t *testing.T) {

@@ -119,25 +119,62 @@ func testSlow(t *testing.T, s Subject) {
 	})
 }
 
-// testSignsOfLife checks that comments in a stream are enough for a while, and not for ever.
-func testSignsOfLife(t *testing.T, s Subject) {
-	alive := func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for r.Context().Err() == nil {
-			_, _ = w.Write([]byte(": waiting\n\n"))
-			w.(http.Flusher).Flush()
-			select {
-			case <-time.After(30 * time.Second): // the clock is that of the bubble
-			case <-r.Context().Done():
-			}
+// repeat sends a text again and again, until the client is gone.
+func repeat(w http.ResponseWriter, r *http.Request, text string) {
+	for r.Context().Err() == nil {
+		_, _ = w.Write([]byte(text))
+		w.(http.Flusher).Flush()
+		select {
+		case <-time.After(5 * time.Second): // the clock is that of the bubble
+		case <-r.Context().Done():
 		}
 	}
-	s.inBubble(t, nil, Always(alive), remote.Config{IdleTimeout: time.Minute}, func(t *testing.T, c *remote.Client) {
+}
+
+// testSignsOfLife checks that comments in a stream, events that bring nothing, and a reply that
+// never becomes an object are enough for a while, and not for ever.
+func testSignsOfLife(t *testing.T, s Subject) {
+	for name, c := range map[string]struct{ contentType, text string }{
+		"comments":    {"text/event-stream", ": waiting\n\n"},
+		"events":      {"text/event-stream", "data: {\"type\":\"ping\"}\n\n"},
+		"white space": {"application/json", " "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alive := func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+				w.Header().Set("Content-Type", c.contentType)
+				repeat(w, r, c.text)
+			}
+			s.inBubble(t, nil, Always(alive), remote.Config{IdleTimeout: time.Minute}, func(t *testing.T, c *remote.Client) {
+				start := time.Now()
+				_, err := c.Ask(t.Context(), Hello, func(model.Delta) {})
+				if e := WantError(t, err, model.KindTimeout); !strings.Contains(e.Message, "nothing but signs of life for 12m0s") {
+					t.Errorf("the message does not say how long: %s", e.Message)
+				}
+				if took := time.Since(start); took < 12*time.Minute || took > 13*time.Minute {
+					t.Errorf("it took %v, want 12 to 13 minutes", took)
+				}
+			})
+		})
+	}
+}
+
+// testChatterAfterTheEnd checks that a provider that goes on to send events after the reply is
+// complete does not keep it.
+func testChatterAfterTheEnd(t *testing.T, s Subject) {
+	if s.Finished == s.Events {
+		return // nothing is read after the last event
+	}
+	chatter := func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		EndChunks(s.Finished)(w, r, next)
+		repeat(w, r, "data: {\"type\":\"ping\"}\n\n")
+	}
+	s.inBubble(t, Says("text"), Always(chatter), remote.Config{}, func(t *testing.T, c *remote.Client) {
 		start := time.Now()
-		_, err := c.Ask(t.Context(), Hello, func(model.Delta) {})
-		WantError(t, err, model.KindTimeout)
-		if took := time.Since(start); took < 12*time.Minute || took > 13*time.Minute {
-			t.Errorf("it took %v, want 12 to 13 minutes", took)
+		if r, err := c.Ask(t.Context(), Hello, func(model.Delta) {}); err != nil || r.Text != "text" {
+			t.Errorf("reply %v, err = %v", r, err)
+		}
+		if took := time.Since(start); took > 3*time.Minute {
+			t.Errorf("it took %v, want 2 minutes", took)
 		}
 	})
 }
