@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -425,7 +426,7 @@ func (l *randomSession) ended(prompt string, stopped bool) error {
 			if err != nil {
 				return err
 			}
-			if failure.ErrorType == turn.ErrorOverflow && l.cannotFit(prompt) {
+			if failure.ErrorType == turn.ErrorOverflow && l.cannotFit(prompt, events) {
 				return nil
 			}
 			return fmt.Errorf("the turn failed: %s: %s%s", failure.ErrorType, failure.Message, story(events))
@@ -436,9 +437,17 @@ func (l *randomSession) ended(prompt string, stopped bool) error {
 
 // cannotFit reports whether a request with the prompt has no place in the window,
 // with all that has to be there.
-func (l *randomSession) cannotFit(prompt string) bool {
-	const rest = 800 // system prompt, tools, and the least of a head
-	return max(1, l.Counts)*float64(window.Tokens(prompt)+rest) > float64(l.limit("test"))
+func (l *randomSession) cannotFit(prompt string, events []event.Event) bool {
+	const (
+		head    = 260  // the least of a head, the words around a request, and the tool
+		learned = 1.05 // what is learned of the provider's counts is not exact
+	)
+	state := turn.New(l.session)
+	if err := state.Load(slices.Clone(events)); err != nil {
+		l.fault("%v", err)
+	}
+	least := window.Tokens(prompt) + window.Tokens(state.Prompt.System) + head
+	return learned*max(1, l.Counts)*float64(least) > float64(l.limit("test"))
 }
 
 // story is the end of a log for people.
@@ -540,6 +549,10 @@ var hardLives = map[string]randomPlan{
 	"a head alone is compacted again, for a provider that counts more than we do": {
 		Window: 6000, Counts: 1.9, Summaries: []string{"huge"},
 		Days: []randomStep{{Kind: "turn", Answer: 20_000}, {Kind: "turn"}, {Kind: "restart"}, {Kind: "turn"}},
+	},
+	"a request that fits is not refused because of its repetition in the head": {
+		Window: 9000, Counts: 1.4, Summaries: []string{"none"}, Infinite: &event.InfiniteSessions{Enabled: new(false)},
+		Days: []randomStep{{Kind: "turn", Prompt: 4000, Answer: 4000}, {Kind: "turn", Answer: 4000}, {Kind: "turn", Prompt: 17_900}},
 	},
 	"what was reduced stays so in the next epoch, and an undo gives it back": {
 		Window: 6000, Counts: 1.9, Summaries: []string{"text"}, Infinite: &event.InfiniteSessions{Enabled: new(false)},
