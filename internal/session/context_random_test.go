@@ -554,6 +554,10 @@ var hardLives = map[string]randomPlan{
 		Window: 9000, Counts: 1.4, Summaries: []string{"none"}, Infinite: &event.InfiniteSessions{Enabled: new(false)},
 		Days: []randomStep{{Kind: "turn", Prompt: 4000, Answer: 4000}, {Kind: "turn", Answer: 4000}, {Kind: "turn", Prompt: 17_900}},
 	},
+	"what short results teach of a provider's counts is not too little for a long one": {
+		Window: 12_000, Counts: 0.8, Summaries: []string{"refuse"},
+		Days: []randomStep{{Kind: "turn", Steps: [][]randomCall{{{Gives: 25, Wide: true}}, {{Gives: 249, Wide: true}, {Gives: 825}}, {{Gives: 51_380}}}}},
+	},
 	"what was reduced stays so in the next epoch, and an undo gives it back": {
 		Window: 6000, Counts: 1.9, Summaries: []string{"text"}, Infinite: &event.InfiniteSessions{Enabled: new(false)},
 		Days: []randomStep{
