@@ -36,6 +36,6 @@
 // itself between any two of them. After each kill the auditor, package audit, looks at
 // what is stored.
 //
-// ABIDE_SOAK=10m runs the random tests for ten minutes; ABIDE_SEED repeats one of
-// their runs.
+// ABIDE_SOAK=10m runs the random tests for ten minutes, each time with the next seed;
+// ABIDE_SEED is the first, and ABIDE_SEED=random a new one.
 package killtest

@@ -19,6 +19,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/provider"
+	_ "github.com/abide-run/abide/internal/seedtest"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"

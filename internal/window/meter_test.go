@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/model"
+	_ "github.com/abide-run/abide/internal/seedtest"
 	"github.com/abide-run/abide/internal/window"
 )
 
