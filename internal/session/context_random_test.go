@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -136,7 +137,8 @@ type randomSession struct {
 	day    int // the day of the turn
 	walked int // steps of it whose calls were made
 	ran    map[string]int
-	told   int // requests for summaries
+	told   int            // requests for summaries
+	last   *model.Request // last request of a turn, if requests have to begin with the one before; else nil
 
 	seen map[string]int // counts over all hosts of the session
 }
@@ -171,6 +173,10 @@ func (l *randomSession) Ask(ctx context.Context, req *model.Request, _ func(mode
 	}
 	l.mu.Lock()
 	d, step := l.Days[l.day], l.walked
+	if before := l.last; before != nil {
+		l.last = req
+		defer l.begins(before, req)
+	}
 	l.mu.Unlock()
 	if step >= len(d.Steps) {
 		return &model.Reply{Text: l.answer(), Usage: usage, Finish: "stop"}, nil
@@ -181,6 +187,17 @@ func (l *randomSession) Ask(ctx context.Context, req *model.Request, _ func(mode
 		reply.Calls = append(reply.Calls, model.Call{ID: id, Name: "act", Arguments: json.RawMessage(`{"id":"` + id + `"}`)})
 	}
 	return reply, nil
+}
+
+// begins reports a fault if a request does not begin with the one before, byte for byte.
+func (l *randomSession) begins(before, req *model.Request) {
+	n := len(before.Messages)
+	if len(req.Messages) < n || !slices.EqualFunc(req.Messages[:n], before.Messages, sameMessage) {
+		l.fault("a request does not begin with the messages of the one before:%s\nthen:%s", outline(before.Messages), outline(req.Messages))
+	}
+	if n > 0 && (req.System != before.System || !reflect.DeepEqual(req.Tools, before.Tools)) {
+		l.fault("the system prompt or the tools have changed:\n%s\n%s", before.System, req.System)
+	}
 }
 
 func (l *randomSession) answer() string {
@@ -543,6 +560,27 @@ func TestWhateverHappensTheModelIsSentWhatItCanTake(t *testing.T) {
 		}
 	})
 	t.Log(seen)
+}
+
+// Providers have the beginning of a request in their caches: as long as nothing is compacted,
+// it is that of the request before, after hours, in another engine, and whatever was said while
+// calls were made.
+func TestEachRequestBeginsWithTheOneBefore(t *testing.T) {
+	calls := [][]randomCall{{{Gives: 500, Wide: true}, {Gives: 40}}, {{Gives: 2000, Event: "steer"}}, {{Gives: 10, Event: "crash"}}, {{Gives: 10}}}
+	f := randomPlan{Window: 40_000, Counts: 1, Summaries: []string{"text"}, Infinite: &event.InfiniteSessions{Enabled: new(false)}, Days: []randomStep{
+		{Kind: "turn", Prompt: 300, Answer: 300}, {Kind: "turn", Steps: calls}, {Kind: "rest"}, {Kind: "turn", Steps: calls[:2]}, {Kind: "restart"},
+		{Kind: "turn", Steps: calls[2:], Answer: 1000}, {Kind: "turn", Steps: [][]randomCall{{{Gives: 90, Event: "stop"}}}}, {Kind: "turn", Steps: calls},
+	}}
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, f, make(map[string]int))
+		l.last = &model.Request{}
+		if err := l.live(); err != nil {
+			t.Error(err)
+		}
+		if l.requests < 15 || l.summaries > 0 {
+			t.Errorf("%d requests and %d for summaries were made", l.requests, l.summaries)
+		}
+	})
 }
 
 // Lives that chance has found, in which something was wrong once.
