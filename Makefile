@@ -60,7 +60,9 @@ conformance: build ## run the end-to-end tests of the Copilot SDK against bin/ab
 bench-sdk: build ## measure the protocol through the real Go SDK beside the engine alone
 	go -C sdk run ./bench -abide $(CURDIR)/bin/abide
 
-soak: ## 10,000 turns in one session; kill the real program at random for 10 minutes, and 200 clients 10 times each
+soak: export ABIDE_SEED := random
+soak: ## new random numbers for every test that draws some; 10,000 turns in one session; kill the real program at random for 10 minutes, and 200 clients 10 times each
+	RAPID_CHECKS=2000 go test -timeout 60m $$(grep -rl --include='*_test.go' pgregory.net/rapid internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 	ABIDE_TURNS=10000 go test -timeout 60m -run 'Soak' -v ./internal/session
 	ABIDE_SOAK=10m go test -race -timeout 60m -run 'Random|Relay|Stop' -v ./internal/killtest
 	ABIDE_SOAK=10m go test -race -timeout 120m -run 'Matrix' -v ./cmd/abide

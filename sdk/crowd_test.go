@@ -26,10 +26,14 @@ func size(t *testing.T) (clients, kills int) {
 	return clients, kills
 }
 
-// seed makes the choices of a run, and says how to have the same again.
+// seed makes the choices of a run, the same ones each time unless ABIDE_SEED says otherwise.
 func seed(t *testing.T) uint64 {
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("ABIDE_SEED"); text != "" {
+	seed := uint64(1)
+	switch text := os.Getenv("ABIDE_SEED"); text {
+	case "":
+	case "random":
+		seed = uint64(time.Now().UnixNano())
+	default:
 		given, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
 			t.Fatalf("ABIDE_SEED: %v", err)

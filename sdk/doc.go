@@ -12,5 +12,5 @@
 // It is a module of its own, so that the SDK never becomes a dependency of abide.
 //
 // ABIDE_CROWD=200x10 makes the crowd as large as that: so many clients, each
-// killed so many times. ABIDE_SEED repeats its choices.
+// killed so many times. ABIDE_SEED makes other choices.
 package sdk

@@ -8,6 +8,7 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
+	_ "github.com/abide-run/abide/internal/seedtest"
 )
 
 // full is a window that is nearly full.

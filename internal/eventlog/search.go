@@ -63,6 +63,53 @@ func Said(e event.Event) (text string, ok bool) {
 	return said.Content, e.Decode(&said) == nil
 }
 
+// Done returns the text of what was done and told beside messages, and whether the event has
+// one: notifications, the arguments of calls, and their results. A long text is cut in the
+// middle.
+func Done(e event.Event) (text string, ok bool) {
+	switch e.Type {
+	case event.SystemNotification:
+		d, err := event.As[event.SystemNotificationData](e)
+		return cutMiddle(d.Content), err == nil
+	case event.ToolComplete:
+		d, err := event.As[event.ToolCompleteData](e)
+		switch {
+		case err != nil:
+			return "", false
+		case d.Result != nil:
+			return cutMiddle(d.Result.Content), true
+		case d.Error != nil:
+			return cutMiddle(d.Error.Message + " " + d.Error.ForModel), true
+		}
+	case event.AssistantMessage:
+		d, err := event.As[event.AssistantMessageData](e)
+		for _, call := range d.ToolRequests {
+			text += cutMiddle(string(call.Arguments)) + " "
+		}
+		return text, err == nil && text != ""
+	}
+	return "", false
+}
+
+// cutMiddle leaves out the middle of a text of which an index would have too much.
+func cutMiddle(text string) string {
+	const begin, end = 12 << 10, 4 << 10
+	if len(text) <= begin+end {
+		return text
+	}
+	return strings.ToValidUTF8(text[:begin], "") + " " + strings.ToValidUTF8(text[len(text)-end:], "")
+}
+
+// A Finder is a store that finds what was said and done in one session without reading all
+// of it.
+type Finder interface {
+	// Find returns the positions of the events of a session that have most of the terms, and
+	// the rarest of them, at most so many, in order. Terms are what rank.Terms returns. Events
+	// that were taken back are not among them. It is not ok if the store has no index of the
+	// whole session: then its log has to be read.
+	Find(ctx context.Context, id event.SessionID, terms []string, most int) (at []event.Seq, ok bool)
+}
+
 // A Phrase is a sequence of words that must follow each other in a message.
 type Phrase struct {
 	Words  []string

@@ -39,6 +39,6 @@
 // With the race detector on, victims have it in the random tests, and where a scenario is
 // played without a kill. The others, and the parent, are built without it.
 //
-// ABIDE_SOAK=10m runs the random tests for ten minutes; ABIDE_SEED repeats one of
-// their runs.
+// ABIDE_SOAK=10m runs the random tests for ten minutes, each time with the next seed;
+// ABIDE_SEED is the first, and ABIDE_SEED=random a new one.
 package killtest

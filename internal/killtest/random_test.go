@@ -15,19 +15,13 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/model/remote/remotetest"
+	"github.com/abide-run/abide/internal/seedtest"
 )
 
-// newRand returns a random source, and logs the seed that repeats it.
+// newRand returns the random source of a round, and logs the seed that repeats it.
 func newRand(t *testing.T, round int) *rand.Rand {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano()) + uint64(round)
-	if text := os.Getenv("ABIDE_SEED"); text != "" {
-		given, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Fatalf("ABIDE_SEED: %v", err)
-		}
-		seed = given
-	}
+	seed := seedtest.Seed() + uint64(round) - 1
 	t.Logf("ABIDE_SEED=%d gives the same choices again", seed)
 	return rand.New(rand.NewPCG(seed, 0))
 }

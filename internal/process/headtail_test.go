@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/abide-run/abide/internal/seedtest"
 )
 
 func TestHeadTailBufferKeepsBothEnds(t *testing.T) {

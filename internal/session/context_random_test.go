@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/provider"
+	_ "github.com/abide-run/abide/internal/seedtest"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/session/sessiontest"
 	"github.com/abide-run/abide/internal/tool"
@@ -134,7 +137,8 @@ type randomSession struct {
 	day    int // the day of the turn
 	walked int // steps of it whose calls were made
 	ran    map[string]int
-	told   int // requests for summaries
+	told   int            // requests for summaries
+	last   *model.Request // last request of a turn, if requests have to begin with the one before; else nil
 
 	seen map[string]int // counts over all hosts of the session
 }
@@ -169,6 +173,10 @@ func (l *randomSession) Ask(ctx context.Context, req *model.Request, _ func(mode
 	}
 	l.mu.Lock()
 	d, step := l.Days[l.day], l.walked
+	if before := l.last; before != nil {
+		l.last = req
+		defer l.begins(before, req)
+	}
 	l.mu.Unlock()
 	if step >= len(d.Steps) {
 		return &model.Reply{Text: l.answer(), Usage: usage, Finish: "stop"}, nil
@@ -179,6 +187,17 @@ func (l *randomSession) Ask(ctx context.Context, req *model.Request, _ func(mode
 		reply.Calls = append(reply.Calls, model.Call{ID: id, Name: "act", Arguments: json.RawMessage(`{"id":"` + id + `"}`)})
 	}
 	return reply, nil
+}
+
+// begins reports a fault if a request does not begin with the one before, byte for byte.
+func (l *randomSession) begins(before, req *model.Request) {
+	n := len(before.Messages)
+	if len(req.Messages) < n || !slices.EqualFunc(req.Messages[:n], before.Messages, sameMessage) {
+		l.fault("a request does not begin with the messages of the one before:%s\nthen:%s", outline(before.Messages), outline(req.Messages))
+	}
+	if n > 0 && (req.System != before.System || !reflect.DeepEqual(req.Tools, before.Tools)) {
+		l.fault("the system prompt or the tools have changed:\n%s\n%s", before.System, req.System)
+	}
 }
 
 func (l *randomSession) answer() string {
@@ -425,7 +444,7 @@ func (l *randomSession) ended(prompt string, stopped bool) error {
 			if err != nil {
 				return err
 			}
-			if failure.ErrorType == turn.ErrorOverflow && l.cannotFit(prompt) {
+			if failure.ErrorType == turn.ErrorOverflow && l.cannotFit(prompt, events) {
 				return nil
 			}
 			return fmt.Errorf("the turn failed: %s: %s%s", failure.ErrorType, failure.Message, story(events))
@@ -436,9 +455,17 @@ func (l *randomSession) ended(prompt string, stopped bool) error {
 
 // cannotFit reports whether a request with the prompt has no place in the window,
 // with all that has to be there.
-func (l *randomSession) cannotFit(prompt string) bool {
-	const rest = 800 // system prompt, tools, and the least of a head
-	return max(1, l.Counts)*float64(window.Tokens(prompt)+rest) > float64(l.limit("test"))
+func (l *randomSession) cannotFit(prompt string, events []event.Event) bool {
+	const (
+		head    = 260  // the least of a head, the words around a request, and the tool
+		learned = 1.05 // what is learned of the provider's counts is not exact
+	)
+	state := turn.New(l.session)
+	if err := state.Load(slices.Clone(events)); err != nil {
+		l.fault("%v", err)
+	}
+	least := window.Tokens(prompt) + window.Tokens(state.Prompt.System) + head
+	return learned*max(1, l.Counts)*float64(least) > float64(l.limit("test"))
 }
 
 // story is the end of a log for people.
@@ -535,11 +562,40 @@ func TestWhateverHappensTheModelIsSentWhatItCanTake(t *testing.T) {
 	t.Log(seen)
 }
 
+// Providers have the beginning of a request in their caches: as long as nothing is compacted,
+// it is that of the request before, after hours, in another engine, and whatever was said while
+// calls were made.
+func TestEachRequestBeginsWithTheOneBefore(t *testing.T) {
+	calls := [][]randomCall{{{Gives: 500, Wide: true}, {Gives: 40}}, {{Gives: 2000, Event: "steer"}}, {{Gives: 10, Event: "crash"}}, {{Gives: 10}}}
+	f := randomPlan{Window: 40_000, Counts: 1, Summaries: []string{"text"}, Infinite: &event.InfiniteSessions{Enabled: new(false)}, Days: []randomStep{
+		{Kind: "turn", Prompt: 300, Answer: 300}, {Kind: "turn", Steps: calls}, {Kind: "rest"}, {Kind: "turn", Steps: calls[:2]}, {Kind: "restart"},
+		{Kind: "turn", Steps: calls[2:], Answer: 1000}, {Kind: "turn", Steps: [][]randomCall{{{Gives: 90, Event: "stop"}}}}, {Kind: "turn", Steps: calls},
+	}}
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, f, make(map[string]int))
+		l.last = &model.Request{}
+		if err := l.live(); err != nil {
+			t.Error(err)
+		}
+		if l.requests < 15 || l.summaries > 0 {
+			t.Errorf("%d requests and %d for summaries were made", l.requests, l.summaries)
+		}
+	})
+}
+
 // Lives that chance has found, in which something was wrong once.
 var hardLives = map[string]randomPlan{
 	"a head alone is compacted again, for a provider that counts more than we do": {
 		Window: 6000, Counts: 1.9, Summaries: []string{"huge"},
 		Days: []randomStep{{Kind: "turn", Answer: 20_000}, {Kind: "turn"}, {Kind: "restart"}, {Kind: "turn"}},
+	},
+	"a request that fits is not refused because of its repetition in the head": {
+		Window: 9000, Counts: 1.4, Summaries: []string{"none"}, Infinite: &event.InfiniteSessions{Enabled: new(false)},
+		Days: []randomStep{{Kind: "turn", Prompt: 4000, Answer: 4000}, {Kind: "turn", Answer: 4000}, {Kind: "turn", Prompt: 17_900}},
+	},
+	"what short results teach of a provider's counts is not too little for a long one": {
+		Window: 12_000, Counts: 0.8, Summaries: []string{"refuse"},
+		Days: []randomStep{{Kind: "turn", Steps: [][]randomCall{{{Gives: 25, Wide: true}}, {{Gives: 249, Wide: true}, {Gives: 825}}, {{Gives: 51_380}}}}},
 	},
 	"what was reduced stays so in the next epoch, and an undo gives it back": {
 		Window: 6000, Counts: 1.9, Summaries: []string{"text"}, Infinite: &event.InfiniteSessions{Enabled: new(false)},

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/model"
+	_ "github.com/abide-run/abide/internal/seedtest"
 	"github.com/abide-run/abide/internal/window"
 )
 
@@ -266,6 +267,37 @@ func TestTwoTextsHaveAtLeastAsManyTokensAsBothJoined(t *testing.T) {
 		n := rapid.IntRange(-1, 20).Draw(t, "tokens")
 		if len(a) <= window.Bytes(n) && window.Tokens(a) > max(n, 0) {
 			t.Fatalf("%d bytes have %d tokens, want at most %d", len(a), window.Tokens(a), n)
+		}
+	})
+}
+
+// A provider that counts the same share of everything is never expected to count less,
+// whatever it has counted before: a request that is too large would be sent.
+func TestNoCountTeachesToExpectTooLittle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		share := rapid.Float64Range(0.25, 1).Draw(t, "share")
+		counts := func(req *model.Request) int {
+			var plain window.Meter
+			return int(share * float64(plain.Read(req).Tokens))
+		}
+		var m window.Meter
+		req := &model.Request{System: strings.Repeat("You are an agent. ", rapid.IntRange(0, 300).Draw(t, "system"))}
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			word := rapid.SampledFrom([]string{"output ", "größer ", "журнал ", "日志保存", "x"}).Draw(t, "word")
+			text := strings.Repeat(word, rapid.OneOf(rapid.IntRange(0, 100), rapid.IntRange(0, 8000)).Draw(t, "words"))
+			msg := &model.Message{Role: model.User, Text: text}
+			for range rapid.IntRange(0, 3).Draw(t, "calls") {
+				msg.Calls = append(msg.Calls, model.Call{ID: "c", Name: "act", Arguments: []byte(`{}`)})
+			}
+			if req.Messages = append(req.Messages, msg); rapid.IntRange(0, 5).Draw(t, "compacted") == 0 {
+				req.Messages = []*model.Message{msg} // nothing of it was counted
+			}
+			if got, want := m.Read(req).Tokens, counts(req); got < want {
+				t.Fatalf("%d tokens are expected, and %d are counted", got, want)
+			}
+			if rapid.Bool().Draw(t, "answers") {
+				m.Learn(req, model.Usage{Input: int64(counts(req))})
+			}
 		}
 	})
 }

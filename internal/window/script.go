@@ -130,27 +130,45 @@ func (r *Rates) correct(estimate int, l letters) float64 {
 
 // learn changes the rates so that they give what a provider has counted of an estimate. Of a
 // text in several scripts it is not known which one is to blame: the more there is of one,
-// the more its rate changes, so that counts of different texts sort it out.
+// the more its rate changes, so that counts of different texts sort it out. Where a count can
+// be read in several ways, the one that gives larger estimates is taken:
+//
+//   - What is not text may be counted as estimated, or like the text. If it were left out of
+//     a small count of a short text with many calls, the rate of the text would be too low for
+//     a long text that follows.
+//   - No rate becomes lower than that of the whole text.
 func (r *Rates) learn(counted, estimate int, l letters) {
-	squares := 0.0
+	text, corrected, squares := 0.0, 0.0, 0.0
 	for i := range l {
+		text += l.tokens(i)
+		corrected += r.of(i) * l.tokens(i)
 		squares += l.tokens(i) * l.tokens(i)
 	}
 	if squares == 0 {
 		return
 	}
-	wrong := float64(counted) - r.correct(estimate, l)
+	ofText := float64(counted) - (float64(estimate) - text)
+	if counted < estimate {
+		ofText = float64(counted) * text / float64(estimate)
+	}
 	for i := range l {
-		if share := l.tokens(i); share != 0 {
-			r[i] = min(max(r.of(i)+wrong*share/squares, leastRate), mostRate)
+		share := l.tokens(i)
+		if share == 0 {
+			continue
 		}
+		next := r.of(i) + (ofText-corrected)*share/squares
+		if next < r.of(i) {
+			next = max(next, min(r.of(i), ofText/text))
+		}
+		r[i] = min(max(next, leastRate), mostRate)
 	}
 }
 
-// Rounded returns the rates with three digits, which are enough to store.
+// Rounded returns the rates with three digits, which are enough to store, and not less than
+// they are.
 func (r Rates) Rounded() Rates {
 	for i := range r {
-		r[i] = math.Round(r[i]*1000) / 1000
+		r[i] = math.Ceil(r[i]*1000) / 1000
 	}
 	return r
 }

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/approval/glob"
+	_ "github.com/abide-run/abide/internal/seedtest"
 )
 
 func TestMatch(t *testing.T) {

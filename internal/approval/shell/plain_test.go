@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/approval/shell"
+	_ "github.com/abide-run/abide/internal/seedtest"
 )
 
 func TestPlainReadsTheClosedLanguage(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	_ "github.com/abide-run/abide/internal/seedtest"
 )
 
 // whole makes a record of events that follow an end.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/memory/rank"
 )
 
 // A searchIndex is the full-text index of the messages of a store. It is a file of its
@@ -55,12 +56,18 @@ type staleSession struct {
 const indexID = 0x61626978
 
 // indexSchema is the schema of the index. The rows of messages have the keys of their
-// events as numbers. The words are separated already, and in lower case.
+// events as numbers: messages has what users and models said, and terms has that, too, and what
+// was done, by the stems of its words. The words are separated already, and in lower case.
 const indexSchema = `
 	CREATE TABLE indexed (session INTEGER PRIMARY KEY, seq INTEGER NOT NULL, head BLOB NOT NULL) STRICT;
 	CREATE VIRTUAL TABLE messages USING fts5(words, tokenize = 'ascii', columnsize = 0);
 	INSERT INTO messages (messages, rank) VALUES ('secure-delete', 1);
-	PRAGMA user_version = 1`
+	CREATE VIRTUAL TABLE terms USING fts5(stems, tokenize = 'ascii', columnsize = 0, detail = none);
+	INSERT INTO terms (terms, rank) VALUES ('secure-delete', 1);
+	PRAGMA user_version = 2`
+
+// indexVersion is the version of the schema. An index of another version is made again.
+const indexVersion = 2
 
 // The index is filled when nothing was appended for fillDelay, so that turns that are
 // running are not disturbed, but no later than fillLatest after the first append: a search
@@ -220,7 +227,7 @@ func (x *searchIndex) connect(ctx context.Context) (err error) {
 	if err := x.conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return err
 	}
-	if version > 1 {
+	if version != 0 && version != indexVersion {
 		return fmt.Errorf("search index %s has version %d", x.path(), version)
 	}
 	if version == 0 {
@@ -337,7 +344,10 @@ func (x *searchIndex) removeSession(row int64) error {
 
 // removeRange removes the messages of a session from one position to another.
 func (x *searchIndex) removeRange(row int64, from, to event.Seq) error {
-	return x.exec("DELETE FROM messages WHERE rowid BETWEEN ? AND ?", key(row, from), key(row, to))
+	if err := x.exec("DELETE FROM messages WHERE rowid BETWEEN ? AND ?", key(row, from), key(row, to)); err != nil {
+		return err
+	}
+	return x.exec("DELETE FROM terms WHERE rowid BETWEEN ? AND ?", key(row, from), key(row, to))
 }
 
 // forget removes a deleted session from the index at once. If that fails, nothing of the
@@ -465,11 +475,22 @@ func (x *searchIndex) add(row int64, e event.Event) error {
 	if from, to, hides := eventlog.Hides(e); hides {
 		return x.removeRange(row, max(0, from), min(to, maxSeq))
 	}
-	text, ok := eventlog.Said(e)
-	if !ok || text == "" {
+	said, isSaid := eventlog.Said(e)
+	if isSaid && said != "" {
+		if err := x.exec("INSERT OR REPLACE INTO messages (rowid, words) VALUES (?, ?)", key(row, e.Seq), strings.Join(eventlog.Words(said), " ")); err != nil {
+			return err
+		}
+	}
+	done, isDone := eventlog.Done(e)
+	if !isSaid && !isDone {
 		return nil
 	}
-	return x.exec("INSERT OR REPLACE INTO messages (rowid, words) VALUES (?, ?)", key(row, e.Seq), strings.Join(eventlog.Words(text), " "))
+	terms := rank.Terms(said + "\n" + done)
+	slices.Sort(terms)
+	if terms = slices.Compact(terms); len(terms) == 0 {
+		return nil
+	}
+	return x.exec("INSERT OR REPLACE INTO terms (rowid, stems) VALUES (?, ?)", key(row, e.Seq), strings.Join(terms, " "))
 }
 
 // Search implements eventlog.Store. If the index cannot be used, for example because the

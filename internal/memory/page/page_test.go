@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/memory/page"
+	_ "github.com/abide-run/abide/internal/seedtest"
 )
 
 const decisions = `---

@@ -28,42 +28,8 @@ func Terms(text string) (terms []string) {
 	return terms
 }
 
-// Query returns a question as the text of a search in an index that finds starts of words.
-// It is empty if the question has no word that says something.
-func Query(question string) string {
-	var parts []string
-	for _, word := range words(question) {
-		switch {
-		case word.dense:
-			for _, pair := range pairs(word.text) {
-				parts = append(parts, `"`+pair+`"`)
-			}
-		case !idle[word.text]:
-			parts = append(parts, prefix(word.text)+"*")
-		}
-	}
-	slices.Sort(parts)
-	parts = slices.Compact(parts)
-	return strings.Join(parts[:min(len(parts), mostTerms)], " ")
-}
-
 // mostTerms is how many different terms of a question count.
 const mostTerms = 32
-
-// prefix returns the beginning of a word that its other forms share. The index has words as
-// they are written, so it is not the stem, in which letters may be replaced.
-func prefix(word string) string {
-	stem := []rune(Stem(word))
-	written := []rune(word)
-	n := 0
-	for n < min(len(stem), len(written)) && stem[n] == written[n] {
-		n++
-	}
-	if n < 3 {
-		return word
-	}
-	return string(written[:n])
-}
 
 // A word is a word of a text, in lower case.
 type word struct {
@@ -131,6 +97,7 @@ type Ranking struct {
 	found []candidate
 	texts int
 	words int
+	among int // number of texts that they were chosen from, if that is more
 }
 
 // A candidate is a text that has a term of the question.
@@ -149,6 +116,15 @@ func New(question string) *Ranking {
 	}
 	r.seen = make([]int, len(r.terms))
 	return r
+}
+
+// Terms returns the terms of the question, in order.
+func (r *Ranking) Terms() []string {
+	terms := make([]string, len(r.terms))
+	for term, i := range r.terms {
+		terms[i] = term
+	}
+	return terms
 }
 
 // Empty reports whether the question has no word that says something.
@@ -178,6 +154,10 @@ func (r *Ranking) Add(index int, text string) bool {
 	return true
 }
 
+// Among says from how many texts those were chosen that were added, because they have terms of
+// the question.
+func (r *Ranking) Among(texts int) { r.among = texts }
+
 // First returns the place in a text where the rarest word of the question begins that the text
 // has, or zero if it has none.
 func (r *Ranking) First(text string) (at int) {
@@ -194,12 +174,13 @@ func (r *Ranking) First(text string) (at int) {
 
 // Best returns the texts that fit best, at most so many, and the number of all that fit. Of
 // texts that fit equally well the later one is better: it is newer.
-func (r *Ranking) Best(most int) (best []Hit, all int) {
+func (r *Ranking) Best(most int) (best []Hit, found int) {
 	mean := float64(r.words) / float64(max(1, r.texts))
+	all := float64(max(r.texts, r.among))
 	for _, c := range r.found {
 		score := 0.0
 		for i, n := range c.counts {
-			rarity := math.Log(1 + (float64(r.texts-r.seen[i])+0.5)/(float64(r.seen[i])+0.5))
+			rarity := math.Log(1 + (all-float64(r.seen[i])+0.5)/(float64(r.seen[i])+0.5))
 			count := float64(n)
 			score += rarity * count * (saturation + 1) / (count + saturation*(1-lengthRate+lengthRate*float64(c.words)/max(1, mean)))
 		}

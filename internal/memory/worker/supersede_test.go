@@ -82,3 +82,45 @@ func TestWhatIsForgottenDuringAConsolidationStaysForgotten(t *testing.T) {
 		}
 	})
 }
+
+// Consolidations at the same time write each fact once, with every source: of two for the same
+// session one is too late, and two sessions that found the same share a line.
+func TestOfConsolidationsAtTheSameTimeNoneIsLostOrWrittenTwice(t *testing.T) {
+	story(t, deciding, func(l *testWorker) {
+		ended := make(chan error, 3)
+		var looked []session.Remembered
+		ids := []event.SessionID{"a", "b", "a"}
+		for _, id := range ids[:2] {
+			l.noted(id)
+		}
+		for _, id := range ids {
+			one, err := l.host.Memory.Remembered(l.Context(), id)
+			if err != nil || one.Waiting == 0 {
+				l.Fatalf("%+v, %v", one, err)
+			}
+			looked = append(looked, one)
+		}
+		for i, id := range ids {
+			go func() {
+				ended <- l.worker.WritePages(l.Context(), eventlog.Job{ID: string(id), Session: id}, looked[i])
+			}()
+		}
+		late := 0
+		for range ids {
+			if err := <-ended; errors.Is(err, session.ErrMoved) {
+				late++
+			} else if err != nil {
+				l.Error(err)
+			}
+		}
+		page := l.page(memory.KindDecisions)
+		if late != 1 || strings.Count(page, "SQLite it is") != 1 || strings.Count(page, "a#") != 1 || strings.Count(page, "b#") != 1 {
+			l.Errorf("%d were too late, and the page is\n%s", late, page)
+		}
+		for _, id := range ids[:2] {
+			if done := l.consolidated(id); len(done) != 1 {
+				l.Errorf("session %s: recorded %+v", id, done)
+			}
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/abide-run/abide/internal/process/outlog"
 	. "github.com/abide-run/abide/internal/process/output"
+	_ "github.com/abide-run/abide/internal/seedtest"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/abide-run/abide/internal/seedtest"
 )
 
 func draw(t *rapid.T) Record {

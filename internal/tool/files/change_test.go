@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/event"
+	_ "github.com/abide-run/abide/internal/seedtest"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/files"
 )

@@ -3,6 +3,8 @@
 // context.
 //
 //   - Messages that were undone by a rewind are not found.
+//   - If the store has an index of sessions (eventlog.Finder), a search takes as long in a
+//     long session as in a short one; otherwise the whole log is read.
 //   - Results are limited in length, and say how to get more.
 package recall
 
@@ -184,15 +186,24 @@ func answer(at event.Seq, d event.AssistantMessageData, names map[string]string)
 func (s *Search) find(ctx context.Context, id event.SessionID, query string) (string, error) {
 	fits := rank.New(query)
 	seen := 0
-	found, err := s.remarks(ctx, id, 0, func(r *remark) bool {
+	wanted := func(r *remark) bool {
 		if r.who == "result of "+toolName || !fits.Add(seen, r.text) {
 			return false
 		}
 		r.index = seen
 		seen++
-		r.text = cut(r.text, fits)
 		return true
-	})
+	}
+	found, ok, err := s.indexed(ctx, id, fits, wanted)
+	if err == nil && !ok {
+		found, err = s.remarks(ctx, id, 0, func(r *remark) bool {
+			if !wanted(r) {
+				return false
+			}
+			r.text = cut(r.text, fits)
+			return true
+		})
+	}
 	if err != nil {
 		return "", err
 	}
@@ -209,6 +220,63 @@ func (s *Search) find(ctx context.Context, id event.SessionID, query string) (st
 		fmt.Fprintf(&w, "%d matches that fit less are not shown: say more of what you look for.", all-len(best))
 	}
 	return w.String(), nil
+}
+
+// mostCandidates is how many events an index is asked for. The best of their remarks are shown.
+const mostCandidates = 200
+
+// indexed returns the remarks that are wanted among those that the index of the store finds.
+// It is not ok if there is no index.
+func (s *Search) indexed(ctx context.Context, id event.SessionID, fits *rank.Ranking, wanted func(*remark) bool) (list []remark, ok bool, err error) {
+	index, ok := s.log.(eventlog.Finder)
+	if !ok {
+		return nil, false, nil
+	}
+	places, ok := index.Find(ctx, id, fits.Terms(), mostCandidates)
+	if !ok {
+		return nil, false, nil
+	}
+	for _, at := range places {
+		remarks, err := s.remarksAt(ctx, id, at)
+		if err != nil {
+			return nil, true, err
+		}
+		for _, r := range remarks {
+			if wanted(&r) {
+				list = append(list, r)
+			}
+		}
+	}
+	if n := len(places); n > 0 {
+		fits.Among(int(places[n-1]))
+	}
+	for i := range list {
+		list[i].text = cut(list[i].text, fits)
+	}
+	return list, true, nil
+}
+
+// remarksAt returns the remarks of one event. The name of the tool that gave a result is in an
+// event before it, mostly a few events before.
+func (s *Search) remarksAt(ctx context.Context, id event.SessionID, at event.Seq) ([]remark, error) {
+	for back := event.Seq(1); ; back *= 16 {
+		names := make(map[string]string)
+		var found []remark
+		var e event.Event
+		for next, err := range s.log.Read(ctx, id, max(0, at-back)) {
+			if err != nil {
+				return nil, err
+			}
+			if found = read(next, names); next.Seq >= at {
+				e = next
+				break
+			}
+		}
+		d, _ := event.As[event.ToolCompleteData](e)
+		if e.Type != event.ToolComplete || names[d.ToolCallID] != "" || back >= at {
+			return found, nil
+		}
+	}
 }
 
 // bestOf returns the remarks that fit best, in order, and the number of all.

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "github.com/abide-run/abide/internal/seedtest"
 	"github.com/abide-run/abide/internal/tui/editor"
 )
 

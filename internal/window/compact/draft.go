@@ -11,7 +11,7 @@ import (
 )
 
 // fixedHead is the size of the layout of a head alone, in tokens.
-var fixedHead = window.Of((&Head{Omitted: 1 << 40, Since: "x", Unread: "x"}).Message()) + window.Tokens(askedOpening) + window.Tokens(currentOpening)
+var fixedHead = window.Of((&Head{Omitted: 1 << 40, Since: "x", Unread: "x"}).Message()) + window.Tokens(askedOpening)
 
 // The limits of the parts of a head.
 const (
@@ -45,6 +45,7 @@ func (d draft) head(room int) (h *Head, shortened, ok bool) {
 	older := d.requests()
 	if n := len(older); d.inFull && n > 0 {
 		left -= h.setNewest(older[n-1], d.newest())
+		left -= h.repeatNewest((left - leastSummary) / 2)
 		older = older[:n-1]
 	}
 	if left < leastSummary {
@@ -126,8 +127,32 @@ func (d draft) digest(room int) string {
 
 // setNewest puts the newest request into the head, and returns its size in tokens.
 func (h *Head) setNewest(text string, with *model.Message) int {
-	h.Asked, h.Current, h.Images, h.Documents = []string{text}, true, with.Images, with.Documents
-	return window.Tokens(userMessage(text)) + window.Tokens(h.current()) + window.Of(with)
+	h.Asked, h.Images, h.Documents = []string{text}, with.Images, with.Documents
+	return sizeOfNewest(text, with)
+}
+
+// sizeOfNewest returns the size of the newest request in a head, in tokens, without its
+// repetition.
+func sizeOfNewest(text string, with *model.Message) int {
+	return window.Tokens(userMessage(text)) + window.Of(with)
+}
+
+// leastRepeat is the length of the shortest part of a request that is worth repeating, in
+// bytes.
+const leastRepeat = 80
+
+// repeatNewest repeats the newest request at the end of the head, as much of it as fits into
+// room tokens, and returns the size of the repetition. A request that fits is never refused
+// because of its repetition, so there is none if there is too little room.
+func (h *Head) repeatNewest(room int) int {
+	h.Current = true
+	if window.Tokens(h.current()) > room {
+		h.Repeat = quotedBytes(room - window.Tokens(currentOpening))
+		if h.Repeat < leastRepeat {
+			h.Current, h.Repeat = false, 0
+		}
+	}
+	return window.Tokens(h.current())
 }
 
 // setSince sets Since, and returns its size in tokens.

@@ -104,11 +104,10 @@ func (j *Job) noRoom() error {
 	if room < 0 {
 		return fmt.Errorf("the system prompt, the tools and the answer leave room for %d tokens in the model's window: offer fewer tools, or choose a model with a larger window", max(0, j.in.Room))
 	}
+	d := draft{before: j.in.Head, replaced: j.in.Items}
 	newest := 0
-	for _, it := range j.in.Items {
-		if it.Asked {
-			newest = window.Of(it.Message)
-		}
+	if all := d.requests(); len(all) > 0 {
+		newest = sizeOfNewest(all[len(all)-1], d.newest())
 	}
 	return fmt.Errorf("the newest message alone has about %d tokens, but the model's window has room for %d: send it in parts or as a file, or choose a model with a larger window", newest, room)
 }

@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 type Head struct {
 	Asked   []string      `json:"asked,omitempty"`   // requests, oldest first
 	Current bool          `json:"current,omitempty"` // true if the last one in Asked is the newest of all, in full
+	Repeat  int           `json:"repeat,omitempty"`  // bytes of it that are repeated at the end, if they are fewer than usual
 	Omitted int           `json:"omitted,omitempty"` // number of older requests that are not in Asked
 	Images  []model.Image `json:"images,omitempty"`  // images of the newest request, if that is in Asked in full
 	Summary string        `json:"summary"`
@@ -86,7 +88,7 @@ func (h *Head) current() string {
 	if !h.Current || len(h.Asked) == 0 {
 		return ""
 	}
-	return currentOpening + quote(render.Cut(h.Asked[len(h.Asked)-1], mostCurrent))
+	return currentOpening + quote(render.Cut(h.Asked[len(h.Asked)-1], cmp.Or(h.Repeat, mostCurrent)))
 }
 
 func omitted(n int) string {

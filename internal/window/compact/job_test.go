@@ -3,6 +3,7 @@ package compact_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/model"
+	_ "github.com/abide-run/abide/internal/seedtest"
 	"github.com/abide-run/abide/internal/window"
 	"github.com/abide-run/abide/internal/window/compact"
 )
@@ -303,7 +305,7 @@ func TestASummaryThatIsStillTooLargeEscalatesToAClearError(t *testing.T) {
 	items := append([]compact.Item{asked("first"), answered("ok"), huge}, called("a")...)
 	in := compact.Input{Items: items, Room: 10_000, Must: true, AskRoom: 20_000}
 	r, requests := run(compact.New(in), summary("Short."), nil)
-	if r.Outcome != compact.Failed || !strings.Contains(r.Err.Error(), "the newest message alone has about 25004 tokens") || len(requests) > compact.MostAsks {
+	if r.Outcome != compact.Failed || !strings.Contains(r.Err.Error(), "the newest message alone has about 25012 tokens") || len(requests) > compact.MostAsks {
 		t.Errorf("%+v after %d requests", r, len(requests))
 	}
 	in.Items = append(slices.Clone(items), answered("too long"), asked("sorry, here is less"))
@@ -313,6 +315,36 @@ func TestASummaryThatIsStillTooLargeEscalatesToAClearError(t *testing.T) {
 	in.Room = 100
 	if r, _ = run(compact.New(in), summary("Short."), nil); r.Outcome != compact.Failed || !strings.Contains(r.Err.Error(), "the system prompt, the tools and the answer leave room for 100 tokens") {
 		t.Errorf("without room for anything: %+v", r)
+	}
+}
+
+// What else is in a head gives way to the newest request, also its repetition at the end. A
+// request that is refused does not fit, and the error says so.
+func TestARequestThatFitsIsNotRefusedBecauseOfTheRest(t *testing.T) {
+	const room, least = 10_000, 260 // least is the size of a head that has a request and hardly anything else
+	marked := make(map[bool]int)
+	for size := 4 * (room - 1000); size <= 4*room; size += 50 {
+		text := "begin " + strings.Repeat("x", size)
+		in := compact.Input{Items: []compact.Item{asked("first"), answered(strings.Repeat("long ", 1000)), asked(text)}, Room: room, Must: true, AskRoom: 20_000}
+		r, _ := run(compact.New(in), summary(strings.Repeat("It was so. ", 500)), nil)
+		if r.Outcome == compact.Done {
+			head := r.Head.Message().Text
+			if r.After > room || !strings.Contains(head, text) {
+				t.Errorf("of a request of %d bytes, %d tokens are in a head of %d", size, window.Tokens(text), r.After)
+			}
+			marked[strings.Contains(head, "The newest message of the user is this one.") && strings.Count(head, "begin ") == 2]++
+			continue
+		}
+		var has, fits int
+		if _, err := fmt.Sscanf(r.Err.Error(), "the newest message alone has about %d tokens, but the model's window has room for %d:", &has, &fits); err != nil || has <= fits {
+			t.Errorf("a request of %d bytes: %v", size, r.Err)
+		}
+		if window.Tokens(text) <= room-least {
+			t.Errorf("a request of %d tokens is refused, although a head with it has %d at most: %v", window.Tokens(text), window.Tokens(text)+least, r.Err)
+		}
+	}
+	if marked[true] < 10 || marked[false] == 0 {
+		t.Errorf("%v requests are marked as the newest", marked)
 	}
 }
 

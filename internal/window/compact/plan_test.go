@@ -131,3 +131,24 @@ func TestARequestThatNobodyHasAnsweredStaysInFullOverTwoCompactions(t *testing.T
 		t.Errorf("%s: %v", r.Outcome, r.Err)
 	}
 }
+
+// What a head has to tell stays in it until a request was answered, however often it is
+// compacted before.
+func TestANoticeInAHeadThatNobodyHasReadStaysInTheNext(t *testing.T) {
+	head := &compact.Head{Asked: []string{"look"}, Current: true, Summary: "Work was done.", Unread: "task 1 has ended"}
+	for name, test := range map[string]struct {
+		items []compact.Item
+		want  int
+	}{
+		"nobody has read it": {[]compact.Item{noticed("task 2 has ended"), asked(strings.Repeat("x", 9000)), asked("never mind")}, 1},
+		"it was answered":    {[]compact.Item{answered("I see."), asked("and now?")}, 0},
+	} {
+		r, _ := run(compact.New(compact.Input{Head: head, Items: test.items, Room: 1500, Must: true, AskRoom: 20_000}), summary("Work was done."), nil)
+		if r.Outcome != compact.Done {
+			t.Fatalf("%s: %+v", name, r)
+		}
+		if got := strings.Count(r.Head.Message().Text, "task 1 has ended"); got != test.want {
+			t.Errorf("%s: the notice is there %d times in %q", name, got, r.Head.Message().Text)
+		}
+	}
+}

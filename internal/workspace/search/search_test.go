@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	_ "github.com/abide-run/abide/internal/seedtest"
 )
 
 // naive is the model: it matches every line with the standard library.

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "github.com/abide-run/abide/internal/seedtest"
 	"github.com/abide-run/abide/internal/workspace/text"
 )
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	_ "github.com/abide-run/abide/internal/seedtest"
 	"github.com/abide-run/abide/internal/workspace/local/gitignore"
 )
 
