@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/tui/block"
 	"github.com/abide-run/abide/internal/tui/text"
 )
 
@@ -193,7 +195,7 @@ func (c *chat) watchElsewhere(after time.Duration) tea.Cmd {
 	}
 }
 
-// tailsMsg are the ends of the output of commands under way, by command line.
+// tailsMsg are the ends of the output of commands under way, by the id of the call.
 type tailsMsg struct{ tails map[string]string }
 
 // tailTime is the time between two looks at the output of a command.
@@ -204,13 +206,8 @@ const tailBytes = 2 << 10
 
 // followTails reads the output of the commands that the turn waits for.
 func (c *chat) followTails() tea.Cmd {
-	commands := make(map[string]bool)
-	for _, call := range c.talk.Calls() {
-		if call.Command != "" {
-			commands[call.Command] = true
-		}
-	}
-	if len(commands) == 0 || c.tailing {
+	calls := slices.DeleteFunc(slices.Clone(c.talk.Calls()), func(call *block.Call) bool { return call.Command == "" })
+	if len(calls) == 0 || c.tailing {
 		return nil
 	}
 	c.tailing = true
@@ -226,23 +223,30 @@ func (c *chat) followTails() tea.Cmd {
 		if err != nil {
 			return tailsMsg{}
 		}
-		for _, t := range list.Tasks {
-			if !commands[t.Command] {
+		for _, call := range calls {
+			at := slices.IndexFunc(list.Tasks, func(t api.Task) bool { return runs(t, call) })
+			if at < 0 {
 				continue
 			}
-			if out, err := cl.TaskOutput(c.ctx, api.TaskOutputParams{SessionID: id, TaskID: t.TaskID, Tail: tailBytes}); err == nil {
-				tails[t.Command] = string(out.Data)
+			if out, err := cl.TaskOutput(c.ctx, api.TaskOutputParams{SessionID: id, TaskID: list.Tasks[at].TaskID, Tail: tailBytes}); err == nil {
+				tails[call.ID] = string(out.Data)
 			}
 		}
 		return tailsMsg{tails}
 	}
 }
 
+// runs reports whether a task is the command of a call. A command that a rule allows is run
+// from its words, and listed with them quoted.
+func runs(t api.Task, call *block.Call) bool {
+	return t.Command == call.Command || call.Title != "" && t.Description == call.Title
+}
+
 // tails takes in the output of commands.
 func (c *chat) tails(m tailsMsg) tea.Cmd {
 	c.tailing = false
 	for _, call := range c.talk.Calls() {
-		if tail, ok := m.tails[call.Command]; ok && call.Command != "" {
+		if tail, ok := m.tails[call.ID]; ok {
 			call.SetTail(tail)
 		}
 	}
