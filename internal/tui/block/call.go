@@ -44,6 +44,12 @@ func subject(name string, arguments json.RawMessage) (about, command string) {
 	return short(string(arguments)), ""
 }
 
+// About returns what a call is about in one line.
+func About(name string, arguments json.RawMessage) string {
+	about, _ := subject(name, arguments)
+	return about
+}
+
 // short returns a text of others on one line of bounded length.
 func short(s string) string { return text.Plain(text.OneLine(clip(s))).Cut(maxSubject).String() }
 
