@@ -139,7 +139,7 @@ func (c *chat) doing() string {
 	case c.talk.Streaming():
 		return "answering"
 	case c.status.model != "":
-		return "waiting for " + text.OneLine(c.status.model)
+		return "waiting for " + text.OneLine(shortModel(c.status.model))
 	}
 	return "working"
 }

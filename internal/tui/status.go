@@ -86,12 +86,12 @@ func (s *status) line(columns int) text.Line {
 	if s.elsewhere > 0 {
 		add("⚑ " + plural(s.elsewhere, "question elsewhere", "questions elsewhere"))
 	}
-	add(text.OneLine(s.model))
+	add(text.OneLine(shortModel(s.model)))
 	if s.mode != "" && s.mode != event.ModeInteractive {
 		add(s.mode + " mode")
 	}
 	if s.limit > 0 {
-		add(bar(float64(s.used)/float64(s.limit), 8) + fmt.Sprintf(" %d%%", int(100*s.used/int64(s.limit))))
+		add(gauge(float64(s.used)/float64(s.limit), 8) + fmt.Sprintf(" %d%%", int(100*s.used/int64(s.limit))))
 	}
 	if s.in+s.out > 0 {
 		add("↑" + count(s.in) + " ↓" + count(s.out))
@@ -106,8 +106,16 @@ func (s *status) line(columns int) text.Line {
 	return text.Styled(strings.Join(parts, " · "), text.Style{Faint: true}).Cut(columns)
 }
 
-// bar draws how much of something is used.
-func bar(share float64, cells int) string {
+// shortModel returns the name of a model without the folder of its scenario.
+func shortModel(name string) string {
+	if kind, file, found := strings.Cut(name, ":/"); found {
+		return kind + ":" + filepath.Base(file)
+	}
+	return name
+}
+
+// gauge draws how much of something is used.
+func gauge(share float64, cells int) string {
 	full := max(0, min(cells, int(share*float64(cells)+0.5)))
 	return strings.Repeat("█", full) + strings.Repeat("░", cells-full)
 }
