@@ -121,6 +121,9 @@ func (s scene) make(program, dir string) error {
 	if !s.moving {
 		frames = frames[len(frames)-1:]
 	}
+	for len(frames) > 1 && strings.TrimSpace(strings.Join(frames[0].rows, "")) == "" {
+		frames = frames[1:] // a recording does not begin with nothing
+	}
 	return os.WriteFile(filepath.Join(dir, s.name+".svg"), []byte(s.svg(frames)), 0o644)
 }
 
