@@ -1,4 +1,4 @@
-// Program make draws the pictures of docs/screens from real runs: it types into a chat in
+// Command make draws the pictures of docs/screens from real runs: it types into a chat in
 // tmux, and turns what the terminal shows into SVG.
 //
 //	go run ./docs/screens/make -abide bin/abide            all pictures
