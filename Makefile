@@ -25,6 +25,7 @@ man: build ## make the manual pages in bin/man
 run: build ## build, say hello to the model that needs no key, and show what to try next
 	bin/abide run -p 'Hello! What can you do?'
 	@printf '%s\n' '' 'Try next:' \
+	  '  bin/abide demo                          # half a minute: nothing is lost, not even by kill -9' \
 	  "  bin/abide run -p 'Reply with exactly: HELLO'" \
 	  "  bin/abide run --output-format json -p 'Ask me: which colour do you like?'" \
 	  '  bin/abide sessions list' \

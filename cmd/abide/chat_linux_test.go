@@ -387,6 +387,27 @@ func TestTheTerminalIsAsItWas(t *testing.T) {
 	}
 }
 
+// TestRunShowsBlocksAtATerminal: abide run shows the diff of an edit and the output of a
+// command, and in a pipe only the answer.
+func TestRunShowsBlocksAtATerminal(t *testing.T) {
+	dir, scenario := chatFolder(t)
+	x := newTerminal(t)
+	p := x.start(dir, "abide", "run", "--yolo", "--scenario", scenario, "edit")
+	must(t, p.Start())
+	x.await(`▸ edit a\.txt\S*\r\n.*@@.*-two.*three.*\+two.*four.*Edited\.`)
+	if code := x.awaitExit(p); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	x = newTerminal(t)
+	p = x.start(dir, "abide", "run", "--yolo", "--scenario", scenario, "run it")
+	must(t, p.Start())
+	x.await(`▸ bash touch ran; echo out\S*\r\n.*  out.*exit code 0.*Ran\.`)
+	x.awaitExit(p)
+	if got := output(t, dir, "run", "--yolo", "--scenario", scenario, "edit"); got != "Edited.\n" {
+		t.Errorf("in a pipe: %q", got)
+	}
+}
+
 // TestPlainDrawsNothingTwice: with --plain, and on a terminal that cannot be drawn on, there
 // is not one escape code.
 func TestPlainDrawsNothingTwice(t *testing.T) {

@@ -71,24 +71,28 @@ func (x *tmuxTerminal) sees(pattern string) string {
 	}
 }
 
-// TestTheScrollbackSurvivesResizesAndOverlays: when the terminal gets larger, and whatever was
-// shown above it, every line is in the scrollback once, in order, and nothing of the live
+// TestTheScrollbackSurvivesResizesAndOverlays: when the terminal gets larger or smaller, also
+// below an overlay, every line is in the scrollback once, in order, and nothing of the live
 // region is.
 func TestTheScrollbackSurvivesResizesAndOverlays(t *testing.T) {
 	dir, scenario := chatFolder(t)
 	x := startTmux(t, dir, 80, 24)
 	x.keys("cd work 2>/dev/null || mkdir work && cd work; abide --yolo --scenario "+scenario, "Enter")
 	x.sees(`› ask`)
+	sizes := [][2]int{{90, 24}, {60, 20}, {120, 40}, {50, 30}, {45, 12}, {100, 20}, {70, 16}}
 	resize := func(columns, rows int) {
 		x.run("resize-window", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows))
 	}
-	for i, size := range [][2]int{{80, 24}, {90, 24}, {100, 30}, {120, 30}, {120, 40}} {
+	for i, size := range sizes {
 		word := fmt.Sprintf("word%d", i)
 		x.keys(word, "Enter")
 		x.sees(`you said: ` + word + ` *\n+› `)
-		resize(size[0], size[1])
+		if i%2 == 0 {
+			resize(size[0], size[1])
+		}
 		x.keys("C-o")
 		x.sees(`conversation ·`)
+		resize(size[0], size[1])
 		x.keys("q")
 		x.sees(`you said: ` + word + ` *\n+› `)
 	}
@@ -101,7 +105,7 @@ func TestTheScrollbackSurvivesResizesAndOverlays(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^(› \S+|you said: \S+|\d+\. item) *$`).FindAllString(all, -1) {
 		shown = append(shown, strings.TrimSpace(m))
 	}
-	for i := range 5 {
+	for i := range sizes {
 		want = append(want, fmt.Sprintf("› word%d", i), fmt.Sprintf("you said: word%d", i))
 	}
 	want = append(append(want, "› many"), strings.Split(strings.TrimSpace(numbered(200)), "\n")...)

@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/tui/block"
+	"github.com/abide-run/abide/internal/tui/text"
 )
 
 // A progress prints the progress of a turn on stderr.
@@ -16,10 +19,18 @@ type progress struct {
 	paint painter
 	quiet bool
 	names map[string]string // names of the tools of running calls, by call id
+
+	blocks  *block.Conversation // what comes of calls, as the chat shows it; nil if stderr is not a terminal
+	thinks  string              // thoughts of the model that were not printed yet
+	thought bool                // true if thoughts of the message that arrives were printed
 }
 
 func (a *app) newProgress() *progress {
-	return &progress{err: a.err, paint: paint(a.err), quiet: a.quiet, names: make(map[string]string)}
+	p := &progress{err: a.err, paint: paint(a.err), quiet: a.quiet, names: make(map[string]string)}
+	if terminal(a.err) != nil && !dumb() && !a.quiet {
+		p.blocks = block.New(block.Options{Describe: describeEvent, Asked: askedAbout})
+	}
+	return p
 }
 
 func (p *progress) say(s style, text string) {
@@ -48,7 +59,65 @@ func dollars(amount float64) string {
 
 // event prints an event if people may want to know about it. An event that does not
 // decode is skipped: the runner reports it.
-func (p *progress) event(e event.Event) { show(progressEvents, p, e) }
+func (p *progress) event(e event.Event) {
+	show(progressEvents, p, e)
+	if p.blocks == nil {
+		return
+	}
+	lines := p.blocks.Add(e, width(p.err))
+	if e.Type == event.ToolComplete && len(lines) > 1 {
+		_ = decodeFor(e, func(d event.ToolCompleteData) { // the runner reports what does not decode
+			if d.Error == nil {
+				p.print(lines[1:]) // the first line names the call, which was printed when it began
+			}
+		})
+	}
+}
+
+// print prints the lines of a block.
+func (p *progress) print(lines []text.Line) {
+	encoder := text.Encoder{NoColour: !p.paint.colours, NoStyle: !p.paint.colours, ASCII: !knowsUTF8()}
+	for _, l := range lines {
+		p.err.printf("%s\n", encoder.Encode(l))
+	}
+}
+
+// thoughts collects the thoughts of the model, and prints them in one line before what
+// follows them. Only people at a terminal see them.
+func (p *progress) thoughts(e event.Event) {
+	if p.blocks != nil {
+		show(thoughtEvents, p, e)
+	}
+}
+
+// thoughtEvents are the types of events that carry or end thoughts.
+var thoughtEvents = eventHandlers[*progress]{
+	event.ReasoningDelta: handles(func(p *progress, d event.ReasoningDeltaData) { p.thinks += d.DeltaContent }),
+	event.MessageDelta:   handles(func(p *progress, _ event.MessageDeltaData) { p.printThoughts() }),
+	event.AssistantMessage: handles(func(p *progress, d event.AssistantMessageData) {
+		if p.thinks != "" || !p.thought {
+			p.thinks = d.ReasoningText
+		}
+		p.printThoughts()
+		p.thought = false
+	}),
+}
+
+// printThoughts prints the thoughts that were collected.
+func (p *progress) printThoughts() {
+	thoughts := strings.TrimSpace(p.thinks)
+	p.thinks = ""
+	if thoughts == "" {
+		return
+	}
+	p.thought = true
+	first, _, _ := strings.Cut(thoughts, "\n")
+	line := "∴ " + clip(oneLine(first), max(20, width(p.err)-16))
+	if more := strings.Count(thoughts, "\n"); more > 0 {
+		line += fmt.Sprintf(" (+%d lines)", more)
+	}
+	p.say(faint, line)
+}
 
 // progressEvents are the types of events that are printed while a turn runs.
 var progressEvents = eventHandlers[*progress]{
@@ -80,7 +149,11 @@ func show[V any](kinds eventHandlers[V], view V, e event.Event) {
 
 func (p *progress) toolStart(d event.ToolStartData) {
 	p.names[d.ToolCallID] = d.ToolName
-	p.say(faint, "▸ "+d.ToolName+" "+shortArguments(d.Arguments))
+	about := shortArguments(d.Arguments)
+	if p.blocks != nil {
+		about = clip(block.About(d.ToolName, d.Arguments), 2*max(40, width(p.err)))
+	}
+	p.say(faint, "▸ "+d.ToolName+" "+about)
 }
 
 func (p *progress) toolComplete(d event.ToolCompleteData) {

@@ -26,7 +26,8 @@ key. To use another model, set OPENAI_API_KEY or ANTHROPIC_API_KEY, or
 OPENAI_BASE_URL for any server that is compatible with OpenAI's API. "abide models"
 lists the available models, and "abide doctor" helps when something does not work.`
 
-const rootExamples = `  abide                                     talk to an agent
+const rootExamples = `  abide demo                                see in half a minute what it is for
+  abide                                     talk to an agent
   abide --resume 0198c2f1                   go on with a session
   abide run "Reply with exactly: HELLO"     send a prompt and print the answer
   abide run --continue "And now?"           continue the last session here
@@ -69,7 +70,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return refuseEmpty(cmd.Flags()) }
 	root.AddCommand(a.runCommand(), a.answerCommand(), a.questionsCommand(), a.rulesCommand(), a.abortCommand(), a.sessionsCommand(), a.compactCommand(), a.contextCommand(), a.costCommand(), a.psCommand(), a.logsCommand(), a.stopCommand(),
-		a.memoryCommand(), a.mcpCommand(), a.jobsCommand(), a.modelsCommand(), a.serveCommand(), a.workspaceCommand(), a.configCommand(), a.trustCommand(), a.statusCommand(), a.doctorCommand(), a.auditCommand(), a.backupCommand(), a.restoreCommand(), a.vacuumCommand(), a.completionCommand(), a.manCommand(), a.versionCommand())
+		a.demoCommand(), a.memoryCommand(), a.mcpCommand(), a.jobsCommand(), a.modelsCommand(), a.serveCommand(), a.workspaceCommand(), a.configCommand(), a.trustCommand(), a.statusCommand(), a.doctorCommand(), a.auditCommand(), a.backupCommand(), a.restoreCommand(), a.vacuumCommand(), a.completionCommand(), a.manCommand(), a.versionCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	a.registerCompletions(root)
 	return root

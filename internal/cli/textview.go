@@ -27,6 +27,7 @@ func (v *textView) begin(o opening) { v.progress.begin(o) }
 
 func (v *textView) event(e event.Event) {
 	if v.live {
+		v.progress.thoughts(e)
 		show(streamedEvents, v, e)
 	}
 	v.progress.event(e)

@@ -79,6 +79,7 @@ func Run(ctx context.Context, opts Options) (Result, error) {
 	defer t.restore()
 	columns, rows := t.size()
 	c := &chat{opts: opts, ctx: ctx, terminal: t, columns: columns, rows: rows, now: time.Now}
+	opts.Screen.Size, opts.Screen.Settle = t.size, settleTime
 	c.screen = screen.New(opts.Out, columns, rows, opts.Screen)
 	c.reset()
 	program := tea.NewProgram(c, tea.WithContext(ctx), tea.WithInput(opts.In), tea.WithOutput(opts.Out), tea.WithoutRenderer(), tea.WithoutSignalHandler())
@@ -99,6 +100,9 @@ func Run(ctx context.Context, opts Options) (Result, error) {
 	}
 	return Result{c.session.ID, c.working, len(c.questions.open) > 0}, errors.Join(c.failed, err)
 }
+
+// settleTime is how long nothing is written when the size of the terminal has changed.
+const settleTime = 300 * time.Millisecond
 
 // passMessages passes messages of the program to the chat.
 func passMessages(ctx context.Context, from <-chan string, send func(tea.Msg)) {

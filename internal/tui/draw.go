@@ -54,6 +54,9 @@ func (c *chat) frame() screen.Frame {
 	lines = append(lines, between...)
 	row += len(lines)
 	lines = append(append(lines, input...), below...)
+	if c.questions.focused && !c.questions.typing && len(asked) > 0 {
+		row = -1 // nothing is typed; a terminal that becomes smaller cuts off what is below its cursor
+	}
 	return screen.Frame{Lines: lines, Row: row, Col: col}
 }
 
@@ -136,7 +139,7 @@ func (c *chat) doing() string {
 	case c.talk.Streaming():
 		return "answering"
 	case c.status.model != "":
-		return "waiting for " + text.OneLine(c.status.model)
+		return "waiting for " + text.OneLine(shortModel(c.status.model))
 	}
 	return "working"
 }

@@ -145,7 +145,7 @@ func (c *chat) command(name string) (tea.Cmd, bool) {
 		c.search = &search{}
 		return nil, true
 	case "ctrl+l":
-		c.screen.Resize(c.columns, c.rows)
+		c.screen.Redraw()
 		return nil, true
 	case "ctrl+o", "pgup":
 		return c.history(), true

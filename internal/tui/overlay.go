@@ -144,7 +144,7 @@ func (p *pager) lines(columns, rows int) []text.Line {
 	case p.loading:
 		foot = p.title + " · reading"
 	}
-	return append(shown, text.Styled(text.Clean(foot), text.Style{Reverse: true}).Cut(columns))
+	return append(shown, bar(foot, columns, 1)...)
 }
 
 // A choice is an entry of a picker.
@@ -245,7 +245,8 @@ func (p *picker) lines(columns, rows int) []text.Line {
 		}
 		preview = preview[:min(len(preview), max(0, rows/3))]
 	}
-	room := max(1, rows-2-len(preview))
+	foot := bar(p.hint, columns, min(2, rows/4))
+	room := max(1, rows-1-len(foot)-len(preview))
 	from := max(0, min(p.at-room/2, len(found)-room))
 	for i := from; i < min(len(found), from+room); i++ {
 		mark := text.Span{Text: "  "}
@@ -257,9 +258,22 @@ func (p *picker) lines(columns, rows int) []text.Line {
 	if len(found) == 0 {
 		lines = append(lines, text.Styled("  nothing found", text.Style{Faint: true}))
 	}
-	for len(lines) < rows-1-len(preview) {
+	for len(lines) < rows-len(foot)-len(preview) {
 		lines = append(lines, nil)
 	}
-	lines = append(lines, preview...)
-	return append(lines, text.Styled(p.hint, text.Style{Reverse: true}).Cut(columns))
+	return append(append(lines, preview...), foot...)
+}
+
+// bar returns the hint at the end of an overlay, over the whole width and in at most some
+// rows.
+func bar(hint string, columns, most int) []text.Line {
+	style := text.Style{Reverse: true}
+	lines := pack(strings.Split(text.Clean(hint), " · "), " · ", columns, style)
+	if len(lines) > max(1, most) {
+		lines = []text.Line{text.Styled(text.Clean(hint), style).Cut(columns)}
+	}
+	for i, l := range lines {
+		lines[i] = append(l, text.Span{Text: strings.Repeat(" ", max(0, columns-l.Width())), Style: style})
+	}
+	return lines
 }

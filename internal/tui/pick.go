@@ -181,7 +181,7 @@ func (c *chat) previewRewind(known map[string][]text.Line, t turning) []text.Lin
 	go func() { // its end is a message to the program
 		r, err := c.opts.Client.PreviewRewind(c.ctx, api.RewindParams{SessionID: id, EventID: t.id})
 		c.send(func() tea.Cmd {
-			known[t.id] = rewindLines(r, err)
+			known[t.id] = rewindLines(r, c.session.Dir, err)
 			return nil
 		})
 	}()
@@ -189,21 +189,29 @@ func (c *chat) previewRewind(known map[string][]text.Line, t turning) []text.Lin
 }
 
 // rewindLines says what going back would do.
-func rewindLines(r api.RewindPreview, err error) []text.Line {
+func rewindLines(r api.RewindPreview, dir string, err error) []text.Line {
 	if err != nil {
 		return []text.Line{nil, text.Styled(text.OneLine(err.Error()), text.Style{Colour: text.Red})}
 	}
 	lines := []text.Line{nil, text.Styled(plural(r.EventsRemoved, "event would be taken back", "events would be taken back"), text.Style{Bold: true})}
 	for _, f := range r.Files {
-		lines = append(lines, text.Plain(fmt.Sprintf("  would restore %s (%s, +%d -%d lines)", text.OneLine(f.Path), f.ChangeType, f.LinesAdded, f.LinesRemoved)))
+		lines = append(lines, text.Plain(fmt.Sprintf("  would restore %s (%s, +%d -%d lines)", text.OneLine(below(dir, f.Path)), f.ChangeType, f.LinesAdded, f.LinesRemoved)))
 	}
 	for _, f := range r.SkippedFiles {
-		lines = append(lines, text.Styled(fmt.Sprintf("  would leave %s: %s", text.OneLine(f.Path), text.OneLine(f.Reason)), text.Style{Colour: text.Yellow}))
+		lines = append(lines, text.Styled(fmt.Sprintf("  would leave %s: %s", text.OneLine(below(dir, f.Path)), text.OneLine(f.Reason)), text.Style{Colour: text.Yellow}))
 	}
 	if len(r.Files) == 0 {
 		lines = append(lines, text.Plain("  no file would change"))
 	}
 	return lines
+}
+
+// below returns a path as it is called in a folder.
+func below(dir, path string) string {
+	if rest, found := strings.CutPrefix(path, strings.TrimSuffix(dir, "/")+"/"); found && dir != "" {
+		return rest
+	}
+	return path
 }
 
 // rewind goes back to before a message, and puts the message into the editor.

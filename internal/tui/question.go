@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -226,6 +227,9 @@ func (c *chat) questionLines(rows int) []text.Line {
 	for _, l := range body {
 		lines = append(lines, l.Break(c.columns)...)
 	}
+	if len(keys) > 1 && rows-len(keys) < min(len(lines), rows/2) { // what is asked comes before what each key means
+		keys = []text.Line{text.Styled(shortKeys(q), text.Style{Bold: true, Colour: text.Yellow}).Cut(c.columns)}
+	}
 	if room := max(rows-len(keys), 1); len(lines) > room {
 		hidden := len(lines) - room + 1
 		lines = append(lines[:room-1:room-1], text.Styled(plural(hidden, "more line: d shows all", "more lines: d shows all"), text.Style{Bold: true}))
@@ -243,7 +247,32 @@ func (c *chat) questionHint(q Question) []text.Line {
 	case c.questions.typing:
 		return []text.Line{text.Styled("refuse, and say what to do instead; Esc goes back", text.Style{Bold: true})}
 	case c.questions.focused:
-		return text.Styled(q.Keys(), text.Style{Bold: true, Colour: text.Yellow}).Wrap(c.columns, nil)
+		return pack(strings.Split(q.Keys(), "; "), "; ", c.columns, text.Style{Bold: true, Colour: text.Yellow})
 	}
 	return []text.Line{text.Styled("a question waits: Tab answers it", faint)}
+}
+
+// shortKeys are the keys of a question for a terminal with little room.
+func shortKeys(q Question) string {
+	if q.WantsText() {
+		return "type the answer"
+	}
+	return "[y]es [n]o [d] all [?] help"
+}
+
+// pack returns entries on as few lines as they need. None is broken that fits on a line.
+func pack(entries []string, separator string, columns int, style text.Style) []text.Line {
+	var lines []text.Line
+	row := ""
+	for _, entry := range entries {
+		if row != "" && text.Width(row+separator+entry) > columns {
+			lines = append(lines, text.Styled(row, style).Wrap(columns, nil)...)
+			row = ""
+		}
+		if row != "" {
+			row += separator
+		}
+		row += entry
+	}
+	return append(lines, text.Styled(row, style).Wrap(columns, nil)...)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/tui/block"
 	"github.com/abide-run/abide/internal/tui/text"
 )
 
@@ -84,12 +86,12 @@ func (s *status) line(columns int) text.Line {
 	if s.elsewhere > 0 {
 		add("⚑ " + plural(s.elsewhere, "question elsewhere", "questions elsewhere"))
 	}
-	add(text.OneLine(s.model))
+	add(text.OneLine(shortModel(s.model)))
 	if s.mode != "" && s.mode != event.ModeInteractive {
 		add(s.mode + " mode")
 	}
 	if s.limit > 0 {
-		add(bar(float64(s.used)/float64(s.limit), 8) + fmt.Sprintf(" %d%%", int(100*s.used/int64(s.limit))))
+		add(gauge(float64(s.used)/float64(s.limit), 8) + fmt.Sprintf(" %d%%", int(100*s.used/int64(s.limit))))
 	}
 	if s.in+s.out > 0 {
 		add("↑" + count(s.in) + " ↓" + count(s.out))
@@ -104,8 +106,16 @@ func (s *status) line(columns int) text.Line {
 	return text.Styled(strings.Join(parts, " · "), text.Style{Faint: true}).Cut(columns)
 }
 
-// bar draws how much of something is used.
-func bar(share float64, cells int) string {
+// shortModel returns the name of a model without the folder of its scenario.
+func shortModel(name string) string {
+	if kind, file, found := strings.Cut(name, ":/"); found {
+		return kind + ":" + filepath.Base(file)
+	}
+	return name
+}
+
+// gauge draws how much of something is used.
+func gauge(share float64, cells int) string {
 	full := max(0, min(cells, int(share*float64(cells)+0.5)))
 	return strings.Repeat("█", full) + strings.Repeat("░", cells-full)
 }
@@ -193,7 +203,7 @@ func (c *chat) watchElsewhere(after time.Duration) tea.Cmd {
 	}
 }
 
-// tailsMsg are the ends of the output of commands under way, by command line.
+// tailsMsg are the ends of the output of commands under way, by the id of the call.
 type tailsMsg struct{ tails map[string]string }
 
 // tailTime is the time between two looks at the output of a command.
@@ -204,13 +214,8 @@ const tailBytes = 2 << 10
 
 // followTails reads the output of the commands that the turn waits for.
 func (c *chat) followTails() tea.Cmd {
-	commands := make(map[string]bool)
-	for _, call := range c.talk.Calls() {
-		if call.Command != "" {
-			commands[call.Command] = true
-		}
-	}
-	if len(commands) == 0 || c.tailing {
+	calls := slices.DeleteFunc(slices.Clone(c.talk.Calls()), func(call *block.Call) bool { return call.Command == "" })
+	if len(calls) == 0 || c.tailing {
 		return nil
 	}
 	c.tailing = true
@@ -226,23 +231,30 @@ func (c *chat) followTails() tea.Cmd {
 		if err != nil {
 			return tailsMsg{}
 		}
-		for _, t := range list.Tasks {
-			if !commands[t.Command] {
+		for _, call := range calls {
+			at := slices.IndexFunc(list.Tasks, func(t api.Task) bool { return runs(t, call) })
+			if at < 0 {
 				continue
 			}
-			if out, err := cl.TaskOutput(c.ctx, api.TaskOutputParams{SessionID: id, TaskID: t.TaskID, Tail: tailBytes}); err == nil {
-				tails[t.Command] = string(out.Data)
+			if out, err := cl.TaskOutput(c.ctx, api.TaskOutputParams{SessionID: id, TaskID: list.Tasks[at].TaskID, Tail: tailBytes}); err == nil {
+				tails[call.ID] = string(out.Data)
 			}
 		}
 		return tailsMsg{tails}
 	}
 }
 
+// runs reports whether a task is the command of a call. A command that a rule allows is run
+// from its words, and listed with them quoted.
+func runs(t api.Task, call *block.Call) bool {
+	return t.Command == call.Command || call.Title != "" && t.Description == call.Title
+}
+
 // tails takes in the output of commands.
 func (c *chat) tails(m tailsMsg) tea.Cmd {
 	c.tailing = false
 	for _, call := range c.talk.Calls() {
-		if tail, ok := m.tails[call.Command]; ok && call.Command != "" {
+		if tail, ok := m.tails[call.ID]; ok {
 			call.SetTail(tail)
 		}
 	}

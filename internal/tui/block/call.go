@@ -44,6 +44,12 @@ func subject(name string, arguments json.RawMessage) (about, command string) {
 	return short(string(arguments)), ""
 }
 
+// About returns what a call is about in one line.
+func About(name string, arguments json.RawMessage) string {
+	about, _ := subject(name, arguments)
+	return about
+}
+
 // short returns a text of others on one line of bounded length.
 func short(s string) string { return text.Plain(text.OneLine(clip(s))).Cut(maxSubject).String() }
 
@@ -78,9 +84,11 @@ func (call *Call) line(mark text.Span) text.Line {
 	return text.Line{mark, {Text: call.Name, Style: text.Style{Bold: true}}, {Text: " " + call.Subject}}
 }
 
-// changes reports whether a text is a diff that changes something.
+// changes reports whether a text is a diff that changes something. Tools that read show
+// what they have read as a diff without a change.
 func changes(diff string) bool {
-	return strings.HasPrefix(diff, "\ndiff --git ") && (strings.Contains(diff, "\n+") || strings.Contains(diff, "\n-")) && strings.Contains(diff, "\n@@")
+	_, hunks, found := strings.Cut(diff, "\n@@")
+	return found && strings.HasPrefix(diff, "\ndiff --git ") && (strings.Contains(hunks, "\n+") || strings.Contains(hunks, "\n-"))
 }
 
 // diff returns the lines of a change.
@@ -105,6 +113,9 @@ func (c *Conversation) output(call *Call, output string) []text.Line {
 	}
 	lines := strings.Split(clean, "\n")
 	style := text.Style{Faint: true}
+	if task := background(output); task != "" && !c.opts.Unfolded {
+		return []text.Line{text.Styled("  runs in the background as task "+text.OneLine(task), style)}
+	}
 	switch {
 	case c.opts.Unfolded:
 		return text.Lines(clean, style)
@@ -120,6 +131,19 @@ func (c *Conversation) output(call *Call, output string) []text.Line {
 		out = append(out, text.Styled("  "+line, style).Cut(maxOutputLine))
 	}
 	return out
+}
+
+// background returns the id of the task that goes on after a call, if its result says so;
+// else empty.
+func background(result string) string {
+	var r struct {
+		Status string `json:"status"`
+		TaskID string `json:"task_id"`
+	}
+	if json.Unmarshal([]byte(result), &r) != nil || !strings.HasPrefix(r.Status, "background") {
+		return ""
+	}
+	return r.TaskID
 }
 
 // arguments returns the arguments of a call, one a line.

@@ -9,8 +9,10 @@
 package block
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"html"
 	"slices"
 	"strings"
 	"time"
@@ -52,6 +54,7 @@ type Call struct {
 	Name    string
 	Subject string // what it is about, in one line
 	Command string // the command line of bash; empty for other tools
+	Title   string // description of the command; empty if there is none
 	Started time.Time
 	Tail    []string // last lines of its output, which are clean
 
@@ -169,6 +172,10 @@ func (c *Conversation) stored(e event.Event, at time.Time, columns int) []text.L
 		return []text.Line{nil, text.Styled("✗ stopped", text.Style{Colour: text.Yellow})}
 	case event.SessionStart, event.SessionResume:
 		return nil
+	case event.SessionModelChange:
+		if d, err := event.As[event.SessionModelChangeData](e); err == nil && d.PreviousModel == "" {
+			return nil // the session has begun; its status says with which model
+		}
 	}
 	return c.described(e, columns)
 }
@@ -318,10 +325,32 @@ func (c *Conversation) answered(d event.UserInputDoneData) []text.Line {
 	return []text.Line{{{Text: "◇ " + about + " ", Style: text.Style{Faint: true}}, {Text: "→ " + text.OneLine(d.Reply), Style: text.Style{Bold: true}}}}
 }
 
-// notified shows what the model is told of its tasks: the first line.
+// notified shows what the model is told of its tasks: what has happened, to which command,
+// and how it ended.
 func notified(d event.SystemNotificationData, columns int) []text.Line {
-	first, _, _ := strings.Cut(strings.TrimSpace(d.Content), "\n")
+	said := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(d.Content), "<system_notification>"))
+	first, _, _ := strings.Cut(said, "\n")
+	if sentence, _, more := strings.Cut(first, ". "); more {
+		first = sentence
+	}
+	about := cmp.Or(element(said, "description"), element(said, "command"))
+	if about != "" {
+		first = strings.TrimSuffix(first, ".") + ": " + about
+	}
+	if code := element(said, "exit-code"); code != "" {
+		first += " (exit code " + code + ")"
+	}
 	return []text.Line{text.Styled("◦ "+text.OneLine(first), text.Style{Faint: true}).Cut(max(columns, 40))}
+}
+
+// element returns the text of an element of a notification; empty if there is none.
+func element(said, name string) string {
+	_, rest, _ := strings.Cut(said, "\n<"+name+">")
+	value, _, found := strings.Cut(rest, "</"+name+">")
+	if !found {
+		return ""
+	}
+	return html.UnescapeString(value)
 }
 
 // started remembers a call.
@@ -329,6 +358,13 @@ func (c *Conversation) started(d event.ToolStartData, at time.Time) []text.Line 
 	c.drafting = ""
 	call := &Call{ID: d.ToolCallID, Name: text.OneLine(d.ToolName), Started: at, arguments: d.Arguments}
 	call.Subject, call.Command = subject(d.ToolName, d.Arguments)
+	if call.Command != "" {
+		var a struct {
+			Description string `json:"description"`
+		}
+		_ = json.Unmarshal(d.Arguments, &a) // a command need not have one
+		call.Title = a.Description
+	}
 	c.calls = append(c.calls, call)
 	return nil
 }

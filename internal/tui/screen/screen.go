@@ -13,19 +13,24 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/abide-run/abide/internal/tui/text"
 )
 
 // The control sequences that the screen writes.
 const (
-	beginUpdate  = "\x1b[?2026h"
-	endUpdate    = "\x1b[?2026l"
-	hideCursor   = "\x1b[?25l"
-	showCursor   = "\x1b[?25h"
-	eraseLine    = "\x1b[2K"
-	eraseBelow   = "\x1b[J"
+	beginUpdate = "\x1b[?2026h"
+	endUpdate   = "\x1b[?2026l"
+	hideCursor  = "\x1b[?25l"
+	showCursor  = "\x1b[?25h"
+	eraseLine   = "\x1b[2K"
+	// eraseBelow erases from the beginning of a row. It is not at the first column when it
+	// erases the rows below: from the first cell of the screen, tmux moves all rows to the
+	// scrollback instead.
+	eraseBelow   = "\x1b[2K\x1b[C\x1b[J\r"
 	enterOverlay = "\x1b[?1049h\x1b[2J"
 	leaveOverlay = "\x1b[?1049l"
 	takeKeys     = "\x1b[?2004h\x1b[>1u" // pastes are marked, and keys with modifiers can be told apart
@@ -47,6 +52,13 @@ type Options struct {
 	Encoder text.Encoder
 	// Rigid means that the terminal does not wrap lines again when its width changes.
 	Rigid bool
+	// Size returns the size of the terminal as it is now; it may be nil. A terminal has
+	// another size before the program is told of it.
+	Size func() (columns, rows int)
+	// Settle is how long nothing is written after a change of the size. Where the lines of
+	// the live region are is known only if the terminal has the size that it tells, and
+	// tmux tells changes that follow each other after up to a quarter of a second.
+	Settle time.Duration
 }
 
 // A Screen is one terminal. Its methods may be called from any goroutine.
@@ -63,6 +75,7 @@ type Screen struct {
 	dirty   bool        // true if something is not written yet
 	raw     []byte      // sequences to pass to the terminal
 	resized bool        // true if the size has changed since the last write
+	settled time.Time   // when the size counts as settled
 	paused  bool        // true while another program has the terminal
 	closed  bool
 	err     error // error of the terminal
@@ -70,10 +83,13 @@ type Screen struct {
 	// What the terminal shows. Only the goroutine of run, or pause and Close when it does
 	// not write, use these.
 	writing   bool
-	drawn     []string // encoded lines of the live region
-	widths    []int    // their widths
-	row, col  int      // position of the cursor in it
-	drawnCols int      // width of the terminal when it was drawn
+	drawn     []string    // encoded lines of the live region
+	lines     []text.Line // the same lines
+	row, col  int         // position of the cursor in it
+	drawnCols int         // size of the terminal when it was drawn
+	drawnRows int
+	shownRow  int // position of the cursor in the frame that is drawn
+	shownCol  int
 	overlay   []string // encoded lines of the overlay; nil if none is shown
 	started   bool
 
@@ -82,7 +98,7 @@ type Screen struct {
 
 // New returns the screen of a terminal of some columns and rows, and starts to draw.
 func New(w io.Writer, columns, rows int, opts Options) *Screen {
-	s := &Screen{w: w, opts: opts, columns: columns, rows: rows, drawnCols: columns, done: make(chan struct{})}
+	s := &Screen{w: w, opts: opts, columns: columns, rows: rows, drawnCols: columns, drawnRows: rows, done: make(chan struct{})}
 	s.changed = sync.NewCond(&s.mu)
 	go s.run() // Close waits for it
 	return s
@@ -105,12 +121,32 @@ func (s *Screen) Send(sequence string) {
 
 // Resize tells the size of the terminal. The next frame has to be made for it.
 func (s *Screen) Resize(columns, rows int) {
-	s.change(func() {
-		if columns != s.columns || rows != s.rows {
-			s.columns, s.rows, s.resized = columns, rows, true
-		}
-	})
+	s.change(func() { s.resize(columns, rows) })
 }
+
+// resize notes the size of the terminal. Nothing is written until it has settled.
+func (s *Screen) resize(columns, rows int) {
+	if columns == s.columns && rows == s.rows || columns <= 0 || rows <= 0 {
+		return
+	}
+	s.columns, s.rows, s.resized = columns, rows, true
+	if s.opts.Settle > 0 {
+		s.settled = time.Now().Add(s.opts.Settle)
+		time.AfterFunc(s.opts.Settle, func() { s.change(func() {}) })
+	}
+}
+
+// look compares the size of the terminal with the known one. It reports whether the size
+// has settled.
+func (s *Screen) look() bool {
+	if s.opts.Size != nil {
+		s.resize(s.opts.Size())
+	}
+	return !time.Now().Before(s.settled)
+}
+
+// Redraw draws everything again that is not in the scrollback.
+func (s *Screen) Redraw() { s.change(func() { s.resized = true }) }
 
 // change changes what is to be shown.
 func (s *Screen) change(f func()) {
@@ -144,6 +180,9 @@ func (s *Screen) Pause() {
 	defer s.mu.Unlock()
 	s.paused = true
 	s.awaitWrite()
+	for s.err == nil && !s.look() {
+		s.changed.Wait() // a timer ends it
+	}
 	s.write(s.removal())
 	s.dirty = true
 	s.changed.Broadcast()
@@ -178,6 +217,10 @@ func (s *Screen) run() {
 		for (!s.dirty || s.paused) && !s.closed && s.err == nil {
 			s.changed.Wait()
 		}
+		if s.err == nil && !s.paused && !s.look() {
+			s.changed.Wait() // a timer ends it
+			continue
+		}
 		switch {
 		case s.err != nil:
 			return
@@ -198,6 +241,10 @@ func (s *Screen) run() {
 
 // step writes one part of what waits.
 func (s *Screen) step() {
+	if s.shown() {
+		s.dirty = false
+		return
+	}
 	var b bytes.Buffer
 	b.WriteString(beginUpdate)
 	if !s.started {
@@ -214,6 +261,15 @@ func (s *Screen) step() {
 	}
 	b.WriteString(endUpdate)
 	s.write(b.Bytes())
+}
+
+// shown reports whether the terminal shows the newest frame already. Most changes of a
+// chat are none on the screen, and what is not written cannot meet a change of the size.
+func (s *Screen) shown() bool {
+	if !s.started || s.resized || len(s.raw) > 0 || len(s.waiting) > 0 || s.overlay != nil || s.frame.Overlay != nil || s.columns != s.drawnCols || s.rows != s.drawnRows {
+		return false
+	}
+	return s.frame.Row == s.shownRow && s.frame.Col == s.shownCol && slices.Equal(s.encode(s.fit(s.frame.Lines)), s.drawn)
 }
 
 // write writes to the terminal without holding the lock.
@@ -236,9 +292,10 @@ func (s *Screen) drawInline(b *bytes.Buffer) {
 		s.overlay = nil
 	}
 	b.WriteString(hideCursor)
-	lines, widths := s.encode(s.frame.Lines)
+	shown := s.fit(s.frame.Lines)
+	lines := s.encode(shown)
 	part := s.nextPart(len(lines))
-	if len(part) > 0 || s.resized || s.columns != s.drawnCols {
+	if len(part) > 0 || s.resized || s.columns != s.drawnCols || s.rows != s.drawnRows {
 		s.top(b)
 		b.WriteString(eraseBelow)
 		for _, l := range part {
@@ -256,7 +313,8 @@ func (s *Screen) drawInline(b *bytes.Buffer) {
 		s.difference(b, lines)
 	}
 	s.resized = false
-	s.drawn, s.widths, s.drawnCols = lines, widths, s.columns
+	s.drawn, s.lines, s.drawnCols, s.drawnRows = lines, shown, s.columns, s.rows
+	s.shownRow, s.shownCol = s.frame.Row, s.frame.Col
 	s.place(b)
 	s.dirty = s.dirty || len(s.waiting) > 0
 }
@@ -278,16 +336,29 @@ func (s *Screen) nextPart(live int) []text.Line {
 	return part
 }
 
-// encode returns the lines of the live region as they are written, and their widths.
-func (s *Screen) encode(lines []text.Line) (encoded []string, widths []int) {
-	most := max(1, s.rows-1)
-	lines = lines[max(0, len(lines)-most):]
-	for _, l := range lines {
+// fit returns the lines of the live region as they fit on the terminal. The line of the
+// cursor has a cell below the cursor: where a terminal that wraps the line again puts a
+// cursor behind its last cell, is not known.
+func (s *Screen) fit(lines []text.Line) []text.Line {
+	cut := max(0, len(lines)-max(1, s.rows-1))
+	var fitting []text.Line
+	for i, l := range lines[cut:] {
 		l = l.Cut(s.columns)
-		encoded = append(encoded, s.opts.Encoder.Encode(l))
-		widths = append(widths, l.Width())
+		if missing := min(s.frame.Col+1, s.columns) - l.Width(); i == max(0, s.frame.Row-cut) && missing > 0 {
+			l = append(l[:len(l):len(l)], text.Span{Text: strings.Repeat(" ", missing)})
+		}
+		fitting = append(fitting, l)
 	}
-	return encoded, widths
+	return fitting
+}
+
+// encode returns lines as they are written.
+func (s *Screen) encode(lines []text.Line) []string {
+	var encoded []string
+	for _, l := range lines {
+		encoded = append(encoded, s.opts.Encoder.Encode(l))
+	}
+	return encoded
 }
 
 // top moves the cursor to the beginning of the live region.
@@ -305,10 +376,13 @@ func (s *Screen) above() int {
 		return s.row
 	}
 	up := 0
-	for _, w := range s.widths[:min(s.row, len(s.widths))] {
-		up += max(1, (w+s.columns-1)/s.columns)
+	for _, l := range s.lines[:min(s.row, len(s.lines))] {
+		up += l.Rows(s.columns)
 	}
-	return up + min(s.col, s.drawnCols-1)/s.columns
+	if s.row < len(s.lines) {
+		up += s.lines[s.row].RowOf(s.col, s.columns)
+	}
+	return up
 }
 
 // difference writes the lines of the live region that have changed.
@@ -401,7 +475,8 @@ func (s *Screen) removal() []byte {
 		b.WriteString(returnKeys)
 	}
 	s.started = false
-	s.drawn, s.widths, s.row, s.col = nil, nil, 0, 0
-	s.drawnCols = s.columns
+	s.drawn, s.lines, s.row, s.col = nil, nil, 0, 0
+	s.drawnCols, s.drawnRows = s.columns, s.rows
+	s.resized = true // nothing is drawn
 	return b.Bytes()
 }

@@ -294,7 +294,19 @@ func (l Line) Rows(columns int) int {
 	if columns <= 0 {
 		return 1
 	}
-	return max(1, (l.Width()+columns-1)/columns)
+	return len(l.Break(columns))
+}
+
+// RowOf returns the row, from zero, in which a column of the line is when a terminal of
+// some columns wraps it.
+func (l Line) RowOf(column, columns int) int {
+	parts := l.Break(columns)
+	for i, part := range parts {
+		if column -= part.Width(); column < 0 {
+			return i
+		}
+	}
+	return len(parts) - 1
 }
 
 // An Encoder turns lines into what is written to a terminal.
