@@ -83,7 +83,7 @@ func (a *asking) abort(*txn, event.AbortData) error {
 // startAsking makes the model request as soon as the transaction is stored.
 func (s *Session) startAsking(tx *txn, turnID string) {
 	ctx, cancel := context.WithCancelCause(s.host.ctx)
-	r := &request{cancel: cancel, turnID: turnID, said: s.state.Turn.Finish.Said, stream: streams(&s.state.Setup.Config) || s.clients.streaming(), over: make(chan struct{})}
+	r := &request{cancel: cancel, turnID: turnID, said: s.state.Turn.Finish.Said, stream: streams(s.state.ReadSettings()) || s.clients.streaming(), over: make(chan struct{})}
 	s.asking.now = r
 	tx.takePermit(r)
 	tx.afterCommit = append(tx.afterCommit, func() {

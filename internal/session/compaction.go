@@ -157,7 +157,7 @@ func (s *Session) planCompaction(tx *txn, o occasion) (*compaction, error) {
 	}
 	if own := s.state.Setup.Config.Compaction.Model; own != "" && own != s.state.AskedModel() {
 		c.model, c.start.Model = own, own
-		if to, err := s.resolveModel(model.WithHurry(s.host.ctx, hurry), &s.state.Setup.Config, own); err == nil {
+		if to, err := s.resolveModel(model.WithHurry(s.host.ctx, hurry), s.state.ReadSettings(), own); err == nil {
 			c.in.AskRoom = to.limits().Request()
 		}
 	} else {

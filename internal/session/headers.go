@@ -28,7 +28,7 @@ func (tx *txn) keepHeaders(inputID string, headers map[string]string) error {
 	if err != nil {
 		return err
 	}
-	to, err := endpointOf(&tx.State.Setup.Config, tx.State.Setup.Model)
+	to, err := endpointOf(tx.State.ReadSettings(), tx.State.Setup.Model)
 	if err != nil {
 		return err
 	}

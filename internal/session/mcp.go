@@ -254,7 +254,7 @@ type foundMCP struct {
 // recordChangedMCPTools records the tools of the MCP servers if they have changed since the
 // turn began.
 func (tx *txn) recordChangedMCPTools() error {
-	h, owner := tx.s.host, mcpOwner(tx.s.id, &tx.State.Setup.Config)
+	h, owner := tx.s.host, mcpOwner(tx.s.id, tx.State.ReadSettings())
 	h.mcp.mu.Lock()
 	open := h.mcp.open[owner]
 	h.mcp.mu.Unlock()

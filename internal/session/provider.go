@@ -103,7 +103,7 @@ var errOtherProvider = errors.New("the session has another provider now")
 
 // stopForResume stops requests under way if the resuming client brings other providers.
 func (tx *txn) stopForResume(to event.SessionConfiguredData) error {
-	is, err := provider.Of(&tx.State.Setup.Config)
+	is, err := provider.Of(tx.State.ReadSettings())
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (tx *txn) stopForResume(to event.SessionConfiguredData) error {
 // the token of another endpoint. The model is asked again. It must come before the other
 // providers are recorded.
 func (tx *txn) stopForOtherProviders(next provider.Set) error {
-	is, err := provider.Of(&tx.State.Setup.Config)
+	is, err := provider.Of(tx.State.ReadSettings())
 	if err != nil {
 		return err
 	}

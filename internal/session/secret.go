@@ -81,7 +81,7 @@ func (s *Session) providers(ctx context.Context, config *event.SessionConfigured
 // providers returns the session's providers with their keys, and with the changes of
 // this transaction.
 func (tx *txn) providers() (provider.Set, error) {
-	return tx.s.secrets.withKeys(&tx.State.Setup.Config, tx.keys)
+	return tx.s.secrets.withKeys(tx.State.ReadSettings(), tx.keys)
 }
 
 func (s *secrets) withKeys(config *event.SessionConfiguredData, read func() (*provider.Keys, error)) (provider.Set, error) {
@@ -178,7 +178,7 @@ func (tx *txn) keepKeys(brought *provider.Keys, config *event.SessionConfiguredD
 	if err != nil {
 		return err
 	}
-	is, err := provider.Of(&tx.State.Setup.Config)
+	is, err := provider.Of(tx.State.ReadSettings())
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (tx *txn) keys() (*provider.Keys, error) {
 // renewSecrets stores the secrets that a client brings for a session that it does not
 // configure: only those of providers that the session has.
 func (tx *txn) renewSecrets(spec Spec) error {
-	is, err := provider.Of(&tx.State.Setup.Config)
+	is, err := provider.Of(tx.State.ReadSettings())
 	if err != nil {
 		return err
 	}
