@@ -90,7 +90,7 @@ func (s *Session) startAsking(tx *txn, turnID string) {
 		r.parent = s.state.Parent
 		question, err := s.buildRequest()
 		config, name, tasks := s.state.Setup.Config, s.state.AskedModel(), taskKeys(s.state.Tasks.Open)
-		if err == nil { // they end with the turn, which may be aborted at any time
+		if err == nil { // headers are read now: they end with the turn, which may be aborted at any time
 			question.Headers = s.headers(ctx, s.state.Turn.Headers, &config, name)
 			if limited(&config) {
 				r.size = s.measure(question).Tokens

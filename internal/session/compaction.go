@@ -192,7 +192,7 @@ func (s *Session) startCompacting(tx *txn, c *compaction) {
 	s.compacting.now = c
 	tx.afterCommit = append(tx.afterCommit, func() {
 		hooks := s.compactHooks(c)
-		headers := s.headers(ctx, c.inputs, &c.config, c.model) // they end with the turn, which the compaction may outlast
+		headers := s.headers(ctx, c.inputs, &c.config, c.model) // read now: headers end with the turn, which the compaction may outlast
 		if !s.spawn(func() {
 			defer cancel(nil)
 			hooks.before(ctx)

@@ -162,7 +162,7 @@ func usableVariables(env []string) []string {
 		}
 	}
 	if len(last) == len(env) {
-		return env // it is shared by all sessions of a client
+		return env // all sessions of a client share the slice
 	}
 	usable := make([]string, 0, len(last))
 	for _, i := range slices.Sorted(maps.Values(last)) {
