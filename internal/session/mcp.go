@@ -58,9 +58,6 @@ const defaultWindow = 128_000
 // errNoMCP means that a session has no MCP servers.
 var errNoMCP = errors.New("no MCP host initialized: the session has no MCP servers")
 
-// ErrNoMCP reports whether an error means that a session has no MCP servers.
-func ErrNoMCP(err error) bool { return errors.Is(err, errNoMCP) }
-
 // mcpOwner returns the session whose servers a session uses: its own, or those of the
 // session that it works for.
 func mcpOwner(id event.SessionID, config *event.SessionConfiguredData) event.SessionID {
