@@ -313,25 +313,3 @@ func TestTheAuditorSharesNothingWithTheEngine(t *testing.T) {
 		}
 	}
 }
-
-// TestThePictureNamesEveryImplementation: the lists of stores, models and tools in the
-// picture of docs/ARCHITECTURE.md are the folders that there are.
-func TestThePictureNamesEveryImplementation(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs", "ARCHITECTURE.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for folder, word := range map[string]string{"eventlog/*": "stores", "model/*": "models", "tool/*": "tools"} {
-		var want []string
-		for name := range packages(t) {
-			if _, entry := findLayer(name); entry == folder && strings.Count(name, "/") == 1 && !isTestHelper(name) && path.Base(name) != "builtin" {
-				want = append(want, path.Base(name))
-			}
-		}
-		slices.Sort(want)
-		line := word + " (" + strings.Join(want, ", ") + ")"
-		if !bytes.Contains(text, []byte(line)) {
-			t.Errorf("the picture in docs/ARCHITECTURE.md does not have the folders of internal/%s: write %q", folder, line)
-		}
-	}
-}

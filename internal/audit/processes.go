@@ -209,7 +209,7 @@ func (p *processes) taskReported(s *scene, e *stored.Event, b *body) {
 func (p *processes) end(s *scene) {
 	records, ok := s.records()
 	if !ok {
-		return // what is open is only unfinished
+		return // a call that is open is only unfinished
 	}
 	for _, c := range openCalls(s.calls()) {
 		if c.begun > s.session.Shared && runs(c.name) {

@@ -141,7 +141,7 @@ func (a *app) farewell(r tui.Result) string {
 func (a *app) divertErrors(to chan<- string) (back func()) {
 	before := a.err.w
 	if terminal(a.err) == nil {
-		return func() {} // it is a file, and stays one
+		return func() {} // what goes to a file goes on doing so
 	}
 	w := &lineWriter{to: to}
 	a.err.redirect(w)

@@ -59,7 +59,7 @@ func (a *app) costCommand() *cobra.Command {
 				return first(err, a.out.json(r))
 			}
 			wanted := p.By
-			if !slices.Contains(p.By, "model") { // which requests were free depends on their model
+			if !slices.Contains(p.By, "model") { // without the model nobody can tell which requests were free
 				p.By = append(slices.Clip(p.By), "model")
 			}
 			r, err := c.Cost(cmd.Context(), p)

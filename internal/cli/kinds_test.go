@@ -3,6 +3,10 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -36,6 +40,34 @@ func TestEveryShownKindIsRenderedOrSilent(t *testing.T) {
 			t.Errorf("%s is rendered, and its row in internal/event says that it is Silent", k.Type)
 		case !k.Hidden && !rendered && !k.Silent:
 			t.Errorf("%s is shown to clients, and people do not see it: describe it in a file of internal/cli, or make it Silent in its row in internal/event", k.Type)
+		}
+	}
+}
+
+// TestEveryQuestionCanBeAnswered: each kind of question has a case in answer.
+func TestEveryQuestionCanBeAnswered(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "question.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]bool{}
+	for _, decl := range file.Decls {
+		if f, ok := decl.(*ast.FuncDecl); ok && f.Name.Name == "answer" {
+			ast.Inspect(f.Body, func(n ast.Node) bool {
+				if c, ok := n.(*ast.CaseClause); ok && len(c.List) == 1 {
+					if is, ok := c.List[0].(*ast.BinaryExpr); ok {
+						if field, ok := is.X.(*ast.SelectorExpr); ok {
+							cases[field.Sel.Name] = true
+						}
+					}
+				}
+				return true
+			})
+		}
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[question]()) {
+		if f.Type.Kind() == reflect.Pointer && !cases[f.Name] {
+			t.Errorf("a question with the field %s cannot be answered: give answer in internal/cli/question.go a case for it", f.Name)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (a *app) outageRules(c config.Model) event.OutageRules {
 	case terminal(a.in) != nil && terminal(a.err) != nil:
 		patience = terminalPatience
 	default:
-		return r // that of the engine
+		return r // the patience of the engine counts
 	}
 	ms := patience.Milliseconds()
 	r.PatienceMs = &ms

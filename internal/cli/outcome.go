@@ -210,7 +210,7 @@ func (o *outcome) calling(id string) {
 
 func (o *outcome) asked(q question) {
 	if slices.ContainsFunc(o.open, func(p question) bool { return p.RequestID == q.RequestID }) {
-		return // it is put to this client again, without the name of the agent that asks
+		return // the question is put to this client again, without the name of the agent that asks
 	}
 	o.open = append(o.open, q)
 	if q.Agent == "" && q.CallID != "" { // the calls of agents are not shown

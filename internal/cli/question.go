@@ -282,10 +282,12 @@ func (q question) answer(ctx context.Context, c *client.Client, id event.Session
 			return false, err
 		}
 		return c.AnswerForm(ctx, api.AnswerElicitationParams{SessionID: id, RequestID: q.RequestID, Result: filled})
+	case q.External != nil:
+		result, err := json.Marshal(text)
+		if err != nil {
+			return false, err
+		}
+		return c.AnswerTool(ctx, api.AnswerToolParams{SessionID: id, RequestID: q.RequestID, Result: result})
 	}
-	result, err := json.Marshal(text)
-	if err != nil {
-		return false, err
-	}
-	return c.AnswerTool(ctx, api.AnswerToolParams{SessionID: id, RequestID: q.RequestID, Result: result})
+	return false, fmt.Errorf("question %s cannot be answered here", q.RequestID)
 }

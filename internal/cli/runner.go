@@ -85,7 +85,7 @@ func (r *runner) run(ctx context.Context, prompt string) error {
 		return attachError(err)
 	}
 	r.seen.expect(id)
-	r.seen.accepted(event.InputAcceptedData{InputID: id, OutputSchema: r.schema}) // that event is not shown
+	r.seen.accepted(event.InputAcceptedData{InputID: id, OutputSchema: r.schema}) // clients are not shown input.accepted
 	if r.flags.detach {
 		return nil
 	}

@@ -57,7 +57,7 @@ func examineSandbox(c config.Commands, add note) {
 func (a *app) examineHidden(c config.Commands, add note) {
 	dir, err := dataFolder(a.home, "ABIDE_HOME")
 	if err != nil || sandbox.Mode(c.Sandbox) == sandbox.Off {
-		return // that was said
+		return // another line of the report says so
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return

@@ -35,7 +35,7 @@ func (l Layer) Restrictions() Layer {
 	if s.doubtful {
 		s.kept.Permissions.Ask = append(s.kept.Permissions.Ask, "*")
 	}
-	l.Data, _ = toml.Marshal(s.kept) // it is made of texts
+	l.Data, _ = toml.Marshal(s.kept) // a table of texts can always be encoded
 	l.Unread = s.doubtful
 	return l
 }
@@ -122,7 +122,7 @@ func (s *salvage) scope(value any) {
 		if target == "" {
 			continue
 		}
-		kept := Rule{Target: target, Permission: "read"} // which denies writing, too
+		kept := Rule{Target: target, Permission: "read"} // a rule about reading denies writing, too
 		if named && permission == "write" {
 			kept.Permission = "write"
 		}

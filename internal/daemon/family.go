@@ -24,7 +24,7 @@ func (f *family) root(ctx context.Context, id event.SessionID) event.SessionID {
 	for f.log != nil {
 		of, err := f.parent(ctx, root)
 		if err != nil {
-			return root // it is asked again the next time
+			return root // the next caller asks again
 		}
 		if of == "" {
 			f.roots.Store(id, root)

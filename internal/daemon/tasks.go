@@ -125,7 +125,7 @@ func (t tasks) unreachable(ctx context.Context, id event.SessionID, why error) (
 type openCommand struct {
 	api.Task
 	call, key string
-	watched   bool // it is a task; otherwise its call waits for it
+	watched   bool // true if it is a task; otherwise its call waits for it
 }
 
 // openCommands reads the open commands of a session from its log.

@@ -284,6 +284,49 @@ func TestTheDocumentHasEveryField(t *testing.T) {
 	}
 }
 
+// TestTheDocumentHasNoOtherFields: every name in backticks in the row of a kind is a field of
+// its body, a member of one (in the braces behind it), or a kind.
+func TestTheDocumentHasNoOtherFields(t *testing.T) {
+	name := regexp.MustCompile("`(\\w+)((?:\\[\\])?\\??(?:\\[\\])?(?:\\{[^`]*)?)`")
+	members := regexp.MustCompile("`[^`]*\\{[^`]*`")
+	documented := documentedKinds(t)
+	rows := map[string]map[string]bool{} // the fields of all kinds of a row
+	for kind, d := range documented {
+		if rows[d.data] == nil {
+			rows[d.data] = map[string]bool{}
+		}
+		for _, f := range fieldsOf(t, kind) {
+			rows[d.data][f.name] = true
+		}
+	}
+	for kind, d := range documented {
+		known := rows[d.data]
+		for _, m := range members.FindAllString(d.data, -1) {
+			for _, member := range regexp.MustCompile(`\w+`).FindAllString(m, -1) {
+				if !strings.HasPrefix(m, "`"+member) {
+					known[member] = true
+				}
+			}
+		}
+		for _, m := range name.FindAllStringSubmatch(d.data, -1) {
+			if _, is := event.Type(m[1]).Kind(); !is && !known[m[1]] && !slices.Contains(explained[kind], m[1]) {
+				t.Errorf("docs/EVENTS.md, %s: `%s` is no field of its body: remove it; a member or a value that the row explains is in explained in kind_test.go", kind, m[1])
+			}
+		}
+	}
+}
+
+// explained are names that a row of docs/EVENTS.md explains although they are neither fields
+// nor kinds: members of what a field holds as raw JSON, and values.
+var explained = map[event.Type][]string{
+	event.SessionConfigured: {"target", "permission"},
+	event.HookEnd:           {"preToolUse"},
+	event.PermissionAsked:   {"inputTo", "none", "putBack"},
+	event.ElicitationAsked:  {"sessionCostUsd", "sessionTokens", "dayCostUsd", "dayTokens"},
+	event.ElicitationDone:   {"writeOnly"},
+	event.BudgetRaised:      {"raised"},
+}
+
 // documentedFields returns the fields that a row of docs/EVENTS.md names, and whether they
 // are marked as optional. Only the first mention of a name counts: the text after the
 // fields may explain one again.
@@ -301,6 +344,7 @@ func documentedFields(row string) map[string]bool {
 // A field is one of the body of a kind.
 type field struct {
 	name     string
+	goName   string
 	optional bool // it is left out of an event if it is empty
 }
 
@@ -311,8 +355,8 @@ func (f field) String() string {
 	return f.name
 }
 
-// fieldsOf returns the fields of a kind's body.
-func fieldsOf(t *testing.T, kind event.Type) (fields []field) {
+// bodyOf returns an empty body of a kind.
+func bodyOf(t *testing.T, kind event.Type) event.Payload {
 	t.Helper()
 	e, err := event.Parse(1, fmt.Appendf(nil, `{"type":%q,"id":"i","timestamp":"2026-11-15T12:00:00.000Z","parentId":null,"data":{}}`, kind))
 	if err != nil {
@@ -320,15 +364,20 @@ func fieldsOf(t *testing.T, kind event.Type) (fields []field) {
 	}
 	body, err := e.Body()
 	if err != nil {
-		t.Errorf("%s: its body cannot be decoded: %v", kind, err)
-		return nil
+		t.Fatalf("%s: its body cannot be decoded: %v", kind, err)
 	}
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(body)) {
+	return body
+}
+
+// fieldsOf returns the fields of a kind's body.
+func fieldsOf(t *testing.T, kind event.Type) (fields []field) {
+	t.Helper()
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(bodyOf(t, kind))) {
 		if !f.IsExported() || f.Anonymous {
 			continue
 		}
 		if name, options, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
-			fields = append(fields, field{name, strings.Contains(options, "omit")})
+			fields = append(fields, field{name, f.Name, strings.Contains(options, "omit")})
 		}
 	}
 	return fields

@@ -14,7 +14,7 @@ const (
 	PurposeAgent      = "agent"      // an answer of an agent to the session that started it
 	PurposeCompaction = "compaction" // a summary that replaces the older part of a conversation
 	PurposeHandoff    = "handoff"    // a summary for whoever takes over
-	PurposeMemory     = "memory"     // what is to be remembered of a session
+	PurposeMemory     = "memory"     // finding what to remember of a session
 )
 
 // LedgerRequestData is the body of ledger.request. There is one for each request that a

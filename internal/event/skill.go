@@ -43,7 +43,7 @@ type SkillInvokedData struct {
 // The triggers of a skill: why the model is given it.
 const (
 	SkillAsked  = "agent-invoked" // the model asked for it
-	SkillLoaded = "context-load"  // it is one of the skills of the selected custom agent
+	SkillLoaded = "context-load"  // the selected custom agent has the skill
 )
 
 // SkillsChangedData is the body of session.skills_loaded: all skills of the session, for

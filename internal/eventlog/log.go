@@ -143,7 +143,7 @@ func (i Info) Due() bool { return i.Active && !i.Waiting && i.Parked == nil || i
 func (i Info) Attended() bool { return i.Due() || i.Parked != nil || len(i.Watch) > 0 }
 
 // Equal reports whether two entries are the same.
-func (i Info) Equal(other Info) bool { return reflect.DeepEqual(i, other) }
+func (i *Info) Equal(other *Info) bool { return reflect.DeepEqual(i, other) }
 
 // A Session is a session as the index describes it.
 type Session struct {

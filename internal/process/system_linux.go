@@ -146,7 +146,7 @@ func claimant(c record.Record) identity.Process {
 func awaitEnd(ctx context.Context, who identity.Process) error {
 	fd, err := who.Open()
 	if err != nil {
-		return nil // it is gone
+		return nil // the process is gone
 	}
 	err = awaitFD(ctx, fd)
 	if err == nil { // the process is our child if this program has opened the folder before

@@ -211,13 +211,18 @@ func (h *Host) Interrupt(ctx context.Context, id event.SessionID, keepQueue bool
 	if err != nil {
 		return interrupted, err
 	}
-	return interrupted, h.awaitInterrupted(ctx, cut)
+	return interrupted, h.awaitInterrupted(ctx, &cut)
 }
 
 // An interruption is what has to end before an interrupt is acknowledged.
 type interruption struct {
 	stopped Stopped           // what was stopped of the turn
 	agents  []event.SessionID // the agents that work for the turn, which are to be stopped
+}
+
+// none reports whether there is nothing to wait for, as after nearly every message.
+func (c *interruption) none() bool {
+	return len(c.agents) == 0 && len(c.stopped.requests) == 0 && len(c.stopped.Calls) == 0
 }
 
 // interrupt stops the turn, if one is running.
@@ -236,7 +241,10 @@ func (tx *txn) interrupt(d event.AbortData, cut *interruption) error {
 // awaitInterrupted stops the agents of a turn that was interrupted, and waits until
 // nothing is sent to models any more for the turn and for them, and what they run has
 // ended.
-func (h *Host) awaitInterrupted(ctx context.Context, cut interruption) error {
+func (h *Host) awaitInterrupted(ctx context.Context, cut *interruption) error {
+	if cut.none() {
+		return nil
+	}
 	defer h.keepBusy()()
 	stopped := cut.stopped
 	for _, agent := range cut.agents {

@@ -92,7 +92,7 @@ func (h *Host) agentSpec(ctx context.Context, parent *Session, work tool.AgentWo
 // shareSecrets gives an agent the environment and the keys that belong to its
 // configuration.
 func (tx *txn) shareSecrets(spec *Spec) error {
-	providers, err := provider.Of(tx.State.Setup.Config)
+	providers, err := provider.Of(tx.State.ReadSettings())
 	if err != nil {
 		return err
 	}

@@ -83,16 +83,16 @@ func (a *asking) abort(*txn, event.AbortData) error {
 // startAsking makes the model request as soon as the transaction is stored.
 func (s *Session) startAsking(tx *txn, turnID string) {
 	ctx, cancel := context.WithCancelCause(s.host.ctx)
-	r := &request{cancel: cancel, turnID: turnID, said: s.state.Turn.Finish.Said, stream: streams(s.state.Setup.Config) || s.clients.streaming(), over: make(chan struct{})}
+	r := &request{cancel: cancel, turnID: turnID, said: s.state.Turn.Finish.Said, stream: streams(s.state.ReadSettings()) || s.clients.streaming(), over: make(chan struct{})}
 	s.asking.now = r
 	tx.takePermit(r)
 	tx.afterCommit = append(tx.afterCommit, func() {
 		r.parent = s.state.Parent
 		question, err := s.buildRequest()
 		config, name, tasks := s.state.Setup.Config, s.state.AskedModel(), taskKeys(s.state.Tasks.Open)
-		if err == nil { // they end with the turn, which may be aborted at any time
-			question.Headers = s.headers(ctx, s.state.Turn.Headers, config, name)
-			if limited(config) {
+		if err == nil { // headers are read now: they end with the turn, which may be aborted at any time
+			question.Headers = s.headers(ctx, s.state.Turn.Headers, &config, name)
+			if limited(&config) {
 				r.size = s.measure(question).Tokens
 			}
 		}
@@ -107,7 +107,7 @@ func (s *Session) startAsking(tx *txn, turnID string) {
 			question.Tail = join(question.Tail, s.summariseTasks(ctx, tasks))
 			view := *question
 			r.view = &view
-			s.askUntilAnswered(ctx, r, config, name, question)
+			s.askUntilAnswered(ctx, r, &config, name, question)
 		}) {
 			cancel(ErrClosed)
 			close(r.over)
@@ -149,7 +149,7 @@ func (s *Session) tools() *model.Tools {
 
 // askUntilAnswered asks the model. A request that fails because of earlier reasoning is
 // made again at once; any other failure is recorded before anything follows from it.
-func (s *Session) askUntilAnswered(ctx context.Context, r *request, config event.SessionConfiguredData, name string, q *model.Request) {
+func (s *Session) askUntilAnswered(ctx context.Context, r *request, config *event.SessionConfiguredData, name string, q *model.Request) {
 	started := time.Now()
 	to, err := s.resolveModel(ctx, config, name)
 	if err != nil {
@@ -206,7 +206,7 @@ func isTemporary(err error) bool {
 // streams reports whether a session wants answers in pieces from the provider, whoever watches.
 // Sessions of our own program do: a provider that sends nothing until the answer is whole
 // cannot be told from one that is stuck. Other programs get what they have asked for.
-func streams(c event.SessionConfiguredData) bool { return c.Streaming || c.ClientName == ownClient }
+func streams(c *event.SessionConfiguredData) bool { return c.Streaming || c.ClientName == ownClient }
 
 // ownClient is the name with which our own program opens sessions.
 const ownClient = "abide"
@@ -444,7 +444,7 @@ func modelError(err error) event.SessionErrorData {
 
 // blind reports whether the model cannot see images. What the session's client says
 // of the model overrides what is known of its name.
-func blind(c event.SessionConfiguredData, to Endpoint) bool {
+func blind(c *event.SessionConfiguredData, to Endpoint) bool {
 	if c.Vision != nil {
 		return !*c.Vision
 	}

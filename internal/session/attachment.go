@@ -130,7 +130,7 @@ func (a Attachments) Check(ctx context.Context, id event.SessionID, raw []json.R
 	switch {
 	case err != nil:
 		return nil
-	case images && blind(config, to):
+	case images && blind(&config, to):
 		return fmt.Errorf("%w: the model %s cannot see images; use another one, or set vision = true for it in [models] of the configuration if it can", ErrUnseen, to.Name)
 	case documents && to.Unread:
 		return fmt.Errorf("%w: the model %s, or its provider, does not read PDF documents; use another one, or attach the text or pictures of the pages", ErrUnseen, to.Name)

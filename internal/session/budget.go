@@ -63,7 +63,7 @@ type claim struct {
 }
 
 // limited reports whether a session has limits.
-func limited(c event.SessionConfiguredData) bool {
+func limited(c *event.SessionConfiguredData) bool {
 	return c.Budget != event.BudgetRules{} || c.Limit != event.BudgetRules{}
 }
 
@@ -80,7 +80,7 @@ func today() string { return time.Now().In(time.Local).Format(time.DateOnly) }
 // on other requests under way. The error is an overBudget if the request is not to be made. The
 // claim is nil if the session has no limits; otherwise it is released when the cost of the
 // request is stored.
-func (h *Host) admit(ctx context.Context, id event.SessionID, config event.SessionConfiguredData, to Endpoint, tokens int) (*claim, error) {
+func (h *Host) admit(ctx context.Context, id event.SessionID, config *event.SessionConfiguredData, to Endpoint, tokens int) (*claim, error) {
 	if !limited(config) {
 		return nil, nil
 	}
@@ -243,10 +243,10 @@ func (s *Session) postReleasing(c *claim, f func(*txn) error) {
 // Admit is for a request that a job makes for a session. The error is ErrBudget if the request
 // is not to be made. The returned function is called when the request is recorded.
 func (l Ledger) Admit(ctx context.Context, id event.SessionID, config event.SessionConfiguredData, to Endpoint, q *model.Request) (release func(), err error) {
-	if !limited(config) {
+	if !limited(&config) {
 		return func() {}, nil
 	}
-	c, err := l.host.admit(ctx, id, config, to, sizeOf(q))
+	c, err := l.host.admit(ctx, id, &config, to, sizeOf(q))
 	return c.release, err
 }
 

@@ -157,7 +157,7 @@ func (s *Session) planCompaction(tx *txn, o occasion) (*compaction, error) {
 	}
 	if own := s.state.Setup.Config.Compaction.Model; own != "" && own != s.state.AskedModel() {
 		c.model, c.start.Model = own, own
-		if to, err := s.resolveModel(model.WithHurry(s.host.ctx, hurry), s.state.Setup.Config, own); err == nil {
+		if to, err := s.resolveModel(model.WithHurry(s.host.ctx, hurry), s.state.ReadSettings(), own); err == nil {
 			c.in.AskRoom = to.limits().Request()
 		}
 	} else {
@@ -192,7 +192,7 @@ func (s *Session) startCompacting(tx *txn, c *compaction) {
 	s.compacting.now = c
 	tx.afterCommit = append(tx.afterCommit, func() {
 		hooks := s.compactHooks(c)
-		headers := s.headers(ctx, c.inputs, c.config, c.model) // they end with the turn, which the compaction may outlast
+		headers := s.headers(ctx, c.inputs, &c.config, c.model) // read now: headers end with the turn, which the compaction may outlast
 		if !s.spawn(func() {
 			defer cancel(nil)
 			hooks.before(ctx)
@@ -218,7 +218,7 @@ func (s *Session) startCompacting(tx *txn, c *compaction) {
 
 // summarise asks the model until the compaction has a result.
 func (s *Session) summarise(ctx context.Context, c *compaction, headers map[string]string) {
-	to, err := s.resolveModel(ctx, c.config, c.model)
+	to, err := s.resolveModel(ctx, &c.config, c.model)
 	for q := c.job.Next(); q != nil; q = c.job.Next() {
 		var reply *model.Reply
 		var claim *claim
@@ -230,7 +230,7 @@ func (s *Session) summarise(ctx context.Context, c *compaction, headers map[stri
 		}
 		if err == nil {
 			q.Model, q.Headers = to.Name, headers
-			if blind(c.config, to) {
+			if blind(&c.config, to) {
 				q.Messages = transcript.Unseen(q.Messages)
 			}
 			reply, err = s.askSummary(ctx, c.purpose, to, q, time.Duration(c.config.Compaction.TimeoutMs)*time.Millisecond)
@@ -247,10 +247,10 @@ func (s *Session) summarise(ctx context.Context, c *compaction, headers map[stri
 
 // admitSummary waits until the budget lets a request for a summary be made.
 func (s *Session) admitSummary(ctx context.Context, c *compaction, to Endpoint, q *model.Request) (*claim, error) {
-	if !limited(c.config) {
+	if !limited(&c.config) {
 		return nil, nil
 	}
-	claim, err := s.host.admit(ctx, s.id, c.config, to, sizeOf(q))
+	claim, err := s.host.admit(ctx, s.id, &c.config, to, sizeOf(q))
 	c.refused, _ = errors.AsType[*overBudget](err)
 	return claim, err
 }

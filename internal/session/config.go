@@ -63,7 +63,7 @@ func (set Settings) ChangeProviders(ctx context.Context, id event.SessionID, cha
 		if err != nil {
 			return err
 		}
-		if err := tx.keepKeys(keys, to); err != nil {
+		if err := tx.keepKeys(keys, &to); err != nil {
 			return err
 		}
 		if err := tx.stopForOtherProviders(providers); err != nil {
@@ -117,7 +117,7 @@ func (set Settings) Endpoint(ctx context.Context, id event.SessionID, config eve
 	if s == nil {
 		s = newSession(set.host, id)
 	}
-	return s.resolveModel(ctx, config, name)
+	return s.resolveModel(ctx, &config, name)
 }
 
 // Environment returns the environment of a session's commands; nil if it has

@@ -78,7 +78,7 @@ func (cx Context) Handoff(ctx context.Context, id event.SessionID, key string) (
 	if ended == nil {
 		s, c := run.session, run.compaction
 		c.purpose = event.PurposeHandoff
-		s.summarise(ctx, c, s.headers(ctx, c.inputs, c.config, c.model))
+		s.summarise(ctx, c, s.headers(ctx, c.inputs, &c.config, c.model))
 		close(run.over)
 		if ended, err = cx.endHandoff(ctx, id, run); err != nil {
 			return "", err

@@ -28,7 +28,7 @@ func (tx *txn) keepHeaders(inputID string, headers map[string]string) error {
 	if err != nil {
 		return err
 	}
-	to, err := endpointOf(tx.State.Setup.Config, tx.State.Setup.Model)
+	to, err := endpointOf(tx.State.ReadSettings(), tx.State.Setup.Model)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func parseHeaders(b []byte) (map[string]map[string]string, error) {
 }
 
 // endpointOf returns the endpoint of one of the session's models.
-func endpointOf(config event.SessionConfiguredData, name string) (string, error) {
+func endpointOf(config *event.SessionConfiguredData, name string) (string, error) {
 	set, err := provider.Of(config)
 	if err != nil {
 		return "", err
@@ -128,7 +128,7 @@ func endpointOf(config event.SessionConfiguredData, name string) (string, error)
 
 // headers returns the headers that the inputs of a turn want in requests to a model.
 // Headers for another endpoint are left out.
-func (s *Session) headers(ctx context.Context, inputs []string, config event.SessionConfiguredData, name string) map[string]string {
+func (s *Session) headers(ctx context.Context, inputs []string, config *event.SessionConfiguredData, name string) map[string]string {
 	if len(inputs) == 0 {
 		return nil
 	}

@@ -42,7 +42,7 @@ func (h *Host) SendWith(ctx context.Context, id event.SessionID, in event.InputA
 	if err != nil {
 		return in.InputID, err
 	}
-	return in.InputID, h.awaitInterrupted(ctx, cut)
+	return in.InputID, h.awaitInterrupted(ctx, &cut)
 }
 
 var errQueueFull = errors.New("the queue is full")

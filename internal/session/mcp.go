@@ -58,19 +58,16 @@ const defaultWindow = 128_000
 // errNoMCP means that a session has no MCP servers.
 var errNoMCP = errors.New("no MCP host initialized: the session has no MCP servers")
 
-// ErrNoMCP reports whether an error means that a session has no MCP servers.
-func ErrNoMCP(err error) bool { return errors.Is(err, errNoMCP) }
-
 // mcpOwner returns the session whose servers a session uses: its own, or those of the
 // session that it works for.
-func mcpOwner(id event.SessionID, config event.SessionConfiguredData) event.SessionID {
+func mcpOwner(id event.SessionID, config *event.SessionConfiguredData) event.SessionID {
 	return cmp.Or(config.Agent.Counted(), id)
 }
 
 // mcpServers returns the servers of a session, which are being connected then; nil if it has
 // none.
 func (h *Host) mcpServers(ctx context.Context, id event.SessionID, config event.SessionConfiguredData) (*mcp.Set, error) {
-	owner := mcpOwner(id, config)
+	owner := mcpOwner(id, &config)
 	rules := config.MCP
 	if h.opts.MCP == nil {
 		return nil, nil
@@ -218,11 +215,15 @@ func (h *Host) closeAllMCP() {
 // recordMCPTools records the tools of the MCP servers if they have changed. A turn waits for
 // servers that are being started.
 func (tx *txn) recordMCPTools() error {
-	config := tx.State.Setup.Config
-	h, id := tx.s.host, tx.s.id
-	if h.opts.MCP == nil || len(config.MCP.Servers) == 0 && len(tx.State.MCP.Tools) == 0 {
+	if tx.s.host.opts.MCP == nil || len(tx.State.Setup.Config.MCP.Servers) == 0 && len(tx.State.MCP.Tools) == 0 {
 		return nil
 	}
+	return tx.lookForMCPTools(tx.s.host, tx.s.id, tx.State.Setup.Config)
+}
+
+// lookForMCPTools waits for the MCP servers of a session, and records their tools if they
+// have changed.
+func (tx *txn) lookForMCPTools(h *Host, id event.SessionID, config event.SessionConfiguredData) error {
 	found, err := lookAt(tx.s, "MCP servers", config.MCP, func(ctx context.Context) foundMCP {
 		ctx, cancel := context.WithTimeout(ctx, mcpWait)
 		defer cancel()
@@ -250,7 +251,7 @@ type foundMCP struct {
 // recordChangedMCPTools records the tools of the MCP servers if they have changed since the
 // turn began.
 func (tx *txn) recordChangedMCPTools() error {
-	h, owner := tx.s.host, mcpOwner(tx.s.id, tx.State.Setup.Config)
+	h, owner := tx.s.host, mcpOwner(tx.s.id, tx.State.ReadSettings())
 	h.mcp.mu.Lock()
 	open := h.mcp.open[owner]
 	h.mcp.mu.Unlock()

@@ -57,7 +57,7 @@ const hurry = 250 * time.Millisecond
 func (s *Session) limits() window.Limits {
 	var to Endpoint
 	if name := s.state.AskedModel(); name != "" || s.state.Setup.Config.Provider == nil {
-		to, _ = s.resolveModel(model.WithHurry(s.host.ctx, hurry), s.state.Setup.Config, name) // the error is reported when the model is asked
+		to, _ = s.resolveModel(model.WithHurry(s.host.ctx, hurry), s.state.ReadSettings(), name) // the error is reported when the model is asked
 	}
 	can := model.Capabilities{Window: cmp.Or(s.state.Setup.Config.Window, to.Window), MaxOutput: to.Output}
 	return window.LimitsOf(can, 0)

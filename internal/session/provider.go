@@ -18,7 +18,7 @@ var ErrLeft = errors.New("the client has left")
 
 // resolveModel finds the model of a session and how it is reached: a client may have
 // to make the requests, or give a token for each request.
-func (s *Session) resolveModel(ctx context.Context, config event.SessionConfiguredData, name string) (Endpoint, error) {
+func (s *Session) resolveModel(ctx context.Context, config *event.SessionConfiguredData, name string) (Endpoint, error) {
 	providers, err := s.providers(ctx, config)
 	if err != nil {
 		return Endpoint{}, err
@@ -103,11 +103,11 @@ var errOtherProvider = errors.New("the session has another provider now")
 
 // stopForResume stops requests under way if the resuming client brings other providers.
 func (tx *txn) stopForResume(to event.SessionConfiguredData) error {
-	is, err := provider.Of(tx.State.Setup.Config)
+	is, err := provider.Of(tx.State.ReadSettings())
 	if err != nil {
 		return err
 	}
-	next, err := provider.Of(to)
+	next, err := provider.Of(&to)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (tx *txn) stopForResume(to event.SessionConfiguredData) error {
 // the token of another endpoint. The model is asked again. It must come before the other
 // providers are recorded.
 func (tx *txn) stopForOtherProviders(next provider.Set) error {
-	is, err := provider.Of(tx.State.Setup.Config)
+	is, err := provider.Of(tx.State.ReadSettings())
 	if err != nil {
 		return err
 	}

@@ -32,13 +32,13 @@ type decodedProviders struct {
 
 // decode returns the providers of a configuration, which is nearly always that of the
 // last request.
-func (s *secrets) decode(config event.SessionConfiguredData) (provider.Set, error) {
-	if last := s.decoded.Load(); last != nil && provider.SameIn(last.config, config) {
+func (s *secrets) decode(config *event.SessionConfiguredData) (provider.Set, error) {
+	if last := s.decoded.Load(); last != nil && provider.SameIn(&last.config, config) {
 		return last.set, nil
 	}
 	set, err := provider.Of(config)
 	if err == nil {
-		s.decoded.Store(&decodedProviders{config, set})
+		s.decoded.Store(&decodedProviders{*config, set})
 	}
 	return set, err
 }
@@ -74,17 +74,17 @@ func (s *Session) readSecret(ctx context.Context, name string) (value []byte, lo
 }
 
 // providers returns the providers of a configuration with their keys.
-func (s *Session) providers(ctx context.Context, config event.SessionConfiguredData) (provider.Set, error) {
+func (s *Session) providers(ctx context.Context, config *event.SessionConfiguredData) (provider.Set, error) {
 	return s.secrets.withKeys(config, func() (*provider.Keys, error) { return s.keys(ctx) })
 }
 
 // providers returns the session's providers with their keys, and with the changes of
 // this transaction.
 func (tx *txn) providers() (provider.Set, error) {
-	return tx.s.secrets.withKeys(tx.State.Setup.Config, tx.keys)
+	return tx.s.secrets.withKeys(tx.State.ReadSettings(), tx.keys)
 }
 
-func (s *secrets) withKeys(config event.SessionConfiguredData, read func() (*provider.Keys, error)) (provider.Set, error) {
+func (s *secrets) withKeys(config *event.SessionConfiguredData, read func() (*provider.Keys, error)) (provider.Set, error) {
 	set, err := s.decode(config)
 	if err != nil {
 		return set, err
@@ -132,7 +132,7 @@ func (tx *txn) keepSecrets(spec Spec) error {
 	if spec.Keys == nil && spec.Config.Provider == nil && spec.Config.Providers == nil {
 		return nil
 	}
-	return tx.keepKeys(spec.Keys, spec.Config)
+	return tx.keepKeys(spec.Keys, &spec.Config)
 }
 
 // replaceLostEnv gives a session the environment of the client that resumes it, if its own
@@ -162,7 +162,7 @@ func usableVariables(env []string) []string {
 		}
 	}
 	if len(last) == len(env) {
-		return env // it is shared by all sessions of a client
+		return env // all sessions of a client share the slice
 	}
 	usable := make([]string, 0, len(last))
 	for _, i := range slices.Sorted(maps.Values(last)) {
@@ -173,12 +173,12 @@ func usableVariables(env []string) []string {
 
 // keepKeys replaces the keys of those providers that a configuration names. A client
 // that brings none has nil.
-func (tx *txn) keepKeys(brought *provider.Keys, config event.SessionConfiguredData) error {
+func (tx *txn) keepKeys(brought *provider.Keys, config *event.SessionConfiguredData) error {
 	to, err := provider.Of(config)
 	if err != nil {
 		return err
 	}
-	is, err := provider.Of(tx.State.Setup.Config)
+	is, err := provider.Of(tx.State.ReadSettings())
 	if err != nil {
 		return err
 	}
@@ -226,11 +226,11 @@ func (tx *txn) keys() (*provider.Keys, error) {
 // renewSecrets stores the secrets that a client brings for a session that it does not
 // configure: only those of providers that the session has.
 func (tx *txn) renewSecrets(spec Spec) error {
-	is, err := provider.Of(tx.State.Setup.Config)
+	is, err := provider.Of(tx.State.ReadSettings())
 	if err != nil {
 		return err
 	}
-	offered, err := provider.Of(spec.Config)
+	offered, err := provider.Of(&spec.Config)
 	if err != nil {
 		return err
 	}
@@ -248,7 +248,8 @@ func (tx *txn) renewSecrets(spec Spec) error {
 // the same, and there may be many sessions.
 func (kept *secrets) replace(secrets []eventlog.Secret, env []string) {
 	if env != nil {
-		kept.env.Store(&env)
+		its := env // the address of env would cost an allocation in every transaction
+		kept.env.Store(&its)
 	}
 	for _, secret := range secrets {
 		if secret.Name != secretProvider {

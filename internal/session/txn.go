@@ -78,7 +78,7 @@ func (tx *txn) commit() error {
 	if len(tx.stored) > 0 {
 		batch := eventlog.Batch{After: tx.s.log.end, Events: tx.stored, Jobs: tx.jobs, Secrets: tx.secrets}
 		info := indexed(tx.State)
-		if !info.Equal(tx.s.log.info) {
+		if !info.Equal(&tx.s.log.info) {
 			batch.Info = &info
 		}
 		end, err := tx.s.host.store.Append(tx.s.host.ctx, tx.s.id, batch)
@@ -131,7 +131,7 @@ func indexed(s *turn.State) eventlog.Info {
 // that the next start need not read the log of a session that only waits.
 func (tx *txn) reindex() error {
 	info := indexed(tx.State)
-	if tx.State.Seq == 0 || info.Equal(tx.s.log.info) {
+	if tx.State.Seq == 0 || info.Equal(&tx.s.log.info) {
 		return nil
 	}
 	err := tx.s.host.store.Reindex(tx.s.host.ctx, tx.s.id, tx.s.log.end, info)

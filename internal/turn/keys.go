@@ -42,7 +42,7 @@ func (s *State) Sent(key string) string {
 // Resumed returns the position of the session.resume that came with that key, or zero
 // if none is remembered.
 func (s *State) Resumed(key string) event.Seq {
-	n, _ := strconv.ParseInt(s.Sent(key), 10, 64) // it is zero for the id of anything else
+	n, _ := strconv.ParseInt(s.Sent(key), 10, 64) // n is zero for the id of anything else
 	return event.Seq(n)
 }
 

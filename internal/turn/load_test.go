@@ -163,7 +163,8 @@ func chosenSamples() []event.Payload {
 		idle, event.SessionIdleData{Aborted: true, Totals: event.Totals{Turns: 2, Steps: 3, InputTokens: 4}},
 		event.SessionInfoData{Message: "i"}, event.SessionWarningData{Message: "w"}, event.SessionErrorData{}, event.SessionErrorData{EndsTurn: true, Message: "e"},
 		event.ContextChangedData{Cwd: "/x"}, event.WorkspaceFileChangedData{Path: "f"},
-		event.SessionConfiguredData{Approve: "all"}, event.ClientDeclaredData{Permission: true}, event.ToolsDeclaredData{Tools: []event.ExternalTool{{Name: "act", Terminal: true}}},
+		event.SessionConfiguredData{Approve: "all"}, event.SessionConfiguredData{WorkingDirectory: "/x", Limit: event.BudgetRules{SessionTokens: new(int64(5))}},
+		event.SessionConfiguredData{Budget: event.BudgetRules{DayTokens: new(int64(7))}}, event.ClientDeclaredData{Permission: true}, event.ToolsDeclaredData{Tools: []event.ExternalTool{{Name: "act", Terminal: true}}},
 		event.InstructionsLoadedData{Text: "instructions"}, event.SystemMessageData{Content: "sys"}, event.SystemMessageData{Content: "sys", Context: "c"}, event.SystemMessageData{Content: "told", EpochID: "e1"},
 		accepted, steer, command, event.InputAcceptedData{InputID: "i2", Prompt: "keyed", Mode: event.ModeQueue, Key: "key", Headers: true},
 		event.InputAcceptedData{InputID: "i3", Prompt: "/go", Kind: event.InputCommand, Mode: event.ModeInterrupt},
@@ -309,9 +310,16 @@ func changesAPart(t *testing.T, p event.Payload) bool {
 // TestAFoldThatDependsOnAValueHasASample: where a fold asks what the fields of an event say,
 // bodies that the type alone gives may never take the one way or the other.
 func TestAFoldThatDependsOnAValueHasASample(t *testing.T) {
-	chosen := map[string]bool{}
+	chosen, values := map[string]bool{}, map[string]map[string]bool{}
 	for _, p := range chosenSamples() {
-		chosen[reflect.TypeOf(p).Name()] = true
+		body := reflect.TypeOf(p).Name()
+		chosen[body] = true
+		for name, said := range membersOf(p) {
+			if values[body+"."+name] == nil {
+				values[body+"."+name] = map[string]bool{}
+			}
+			values[body+"."+name][said] = true
+		}
 	}
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -326,9 +334,16 @@ func TestAFoldThatDependsOnAValueHasASample(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, body := range dependent(f) {
-			if found++; !chosen[body] {
+		for body, fields := range dependent(f) {
+			found++
+			if !chosen[body] {
 				t.Errorf("a fold in internal/turn/%s depends on what event.%s says: add events of that kind to chosenSamples in load_test.go, one for each way", name, body)
+				continue
+			}
+			for field := range fields {
+				if len(values[body+"."+field]) < 2 {
+					t.Errorf("a fold in internal/turn/%s depends on %s of event.%s, which is the same in all of chosenSamples in load_test.go: add an event with another one", name, field, body)
+				}
 			}
 		}
 	}
@@ -337,8 +352,40 @@ func TestAFoldThatDependsOnAValueHasASample(t *testing.T) {
 	}
 }
 
-// dependent returns the names of the bodies of events about whose fields a fold asks.
-func dependent(f *ast.File) (bodies []string) {
+// membersOf returns the fields of a body as they are stored, and what its methods return that
+// take nothing.
+func membersOf(p event.Payload) map[string]string {
+	members := map[string]string{}
+	v := reflect.ValueOf(p)
+	add := func(name string, of reflect.Value) {
+		said, _ := json.Marshal(of.Interface()) // bodies are stored as JSON
+		members[name] = string(said)
+	}
+	if v.Kind() == reflect.Struct {
+		for _, f := range reflect.VisibleFields(v.Type()) {
+			if f.IsExported() {
+				add(f.Name, v.FieldByIndex(f.Index))
+			}
+		}
+	}
+	for i := range v.NumMethod() {
+		if m := v.Method(i); m.Type().NumIn() == 0 && m.Type().NumOut() == 1 {
+			add(v.Type().Method(i).Name, m.Call(nil)[0])
+		}
+	}
+	return members
+}
+
+// dependent returns the names of the bodies of events about whose fields a fold asks, with
+// these fields.
+func dependent(f *ast.File) (bodies map[string]map[string]bool) {
+	bodies = map[string]map[string]bool{}
+	add := func(body string, fields map[string]bool) {
+		if bodies[body] == nil {
+			bodies[body] = map[string]bool{}
+		}
+		maps.Copy(bodies[body], fields)
+	}
 	for _, decl := range f.Decls {
 		fold, ok := decl.(*ast.FuncDecl)
 		if !ok || fold.Name.Name != "fold" {
@@ -350,8 +397,11 @@ func dependent(f *ast.File) (bodies []string) {
 				named, ok := n.Assign.(*ast.AssignStmt)
 				for _, c := range n.Body.List {
 					clause := c.(*ast.CaseClause)
-					if ok && len(clause.List) == 1 && asksAbout(&ast.BlockStmt{List: clause.Body}, named.Lhs[0]) {
-						bodies = append(bodies, bodyName(clause.List[0]))
+					if !ok || len(clause.List) != 1 {
+						continue
+					}
+					if fields, asks := asksAbout(&ast.BlockStmt{List: clause.Body}, named.Lhs[0]); asks {
+						add(bodyName(clause.List[0]), fields)
 					}
 				}
 			case *ast.IfStmt: // if d, ok := body.(event.Data); ok
@@ -359,8 +409,11 @@ func dependent(f *ast.File) (bodies []string) {
 				if !ok {
 					return true
 				}
-				if as, ok := named.Rhs[0].(*ast.TypeAssertExpr); ok && (mentions(n.Cond, named.Lhs[0]) || asksAbout(n.Body, named.Lhs[0])) {
-					bodies = append(bodies, bodyName(as.Type))
+				if as, ok := named.Rhs[0].(*ast.TypeAssertExpr); ok {
+					fields, asks := asksAbout(n.Body, named.Lhs[0])
+					if asks = mentioned(n.Cond, named.Lhs[0], fields) || asks; asks {
+						add(bodyName(as.Type), fields)
+					}
 				}
 			}
 			return true
@@ -377,30 +430,45 @@ func bodyName(x ast.Expr) string {
 	return ""
 }
 
-// asksAbout reports whether the condition of a statement is about a variable.
-func asksAbout(block *ast.BlockStmt, variable ast.Expr) (asks bool) {
+// asksAbout reports whether the condition of a statement is about a variable, and returns the
+// fields of the variable that are in conditions.
+func asksAbout(block *ast.BlockStmt, variable ast.Expr) (fields map[string]bool, asks bool) {
+	fields = map[string]bool{}
+	ask := func(n ast.Node) { asks = mentioned(n, variable, fields) || asks }
 	ast.Inspect(block, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.IfStmt:
-			asks = asks || mentions(n.Cond, variable) || n.Init != nil && mentions(n.Init, variable)
+			ask(n.Cond)
+			if n.Init != nil {
+				ask(n.Init)
+			}
 		case *ast.SwitchStmt:
-			asks = asks || n.Tag != nil && mentions(n.Tag, variable)
+			if n.Tag != nil {
+				ask(n.Tag)
+			}
 		case *ast.CaseClause:
 			for _, x := range n.List {
-				asks = asks || mentions(x, variable)
+				ask(x)
 			}
 		}
 		return true
 	})
-	return asks
+	return fields, asks
 }
 
-// mentions reports whether a node has a variable in it.
-func mentions(n ast.Node, variable ast.Expr) (so bool) {
+// mentioned reports whether a node has a variable in it, and adds the fields of the variable
+// that it has.
+func mentioned(n ast.Node, variable ast.Expr, fields map[string]bool) (so bool) {
 	name, ok := variable.(*ast.Ident)
 	ast.Inspect(n, func(n ast.Node) bool {
-		x, is := n.(*ast.Ident)
-		so = so || ok && is && x.Name == name.Name
+		switch x := n.(type) {
+		case *ast.Ident:
+			so = so || ok && x.Name == name.Name
+		case *ast.SelectorExpr:
+			if of, is := x.X.(*ast.Ident); is && ok && of.Name == name.Name && ast.IsExported(x.Sel.Name) {
+				fields[x.Sel.Name] = true
+			}
+		}
 		return true
 	})
 	return so

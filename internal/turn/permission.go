@@ -27,7 +27,7 @@ func (p *Permission) fold(body event.Payload) {
 	case event.ClientRules:
 		p.Rules = d
 	case event.SessionConfiguredData:
-		if p.place != "" && p.place != d.Location() { // what is allowed in a place stays there
+		if p.place != "" && p.place != d.Location() { // rules of a place hold only there
 			p.Rules.Location, p.Rules.FromThere = "", nil
 		}
 		p.place = d.Location()

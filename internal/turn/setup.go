@@ -44,6 +44,10 @@ func (s *State) Can() event.ClientDeclaredData { return s.Setup.Declared }
 // Settings returns the configuration of the session.
 func (s *State) Settings() event.SessionConfiguredData { return s.Setup.Config }
 
+// ReadSettings returns the configuration without copying it, which must not be changed. It is
+// valid as long as the state is.
+func (s *State) ReadSettings() *event.SessionConfiguredData { return &s.Setup.Config }
+
 // Mode returns the mode in which the agent works now: the mode of the message that
 // it works on, or else the mode of the session.
 func (s *State) Mode() string {

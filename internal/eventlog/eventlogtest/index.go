@@ -27,7 +27,7 @@ func index(t *testing.T, f *fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.ID != "s" || got.End != end || !got.Info.Equal(info) {
+	if got.ID != "s" || got.End != end || !got.Info.Equal(&info) {
 		t.Errorf("session = %+v, want info %+v and end %v", got, info, end)
 	}
 	if got.Created.IsZero() || !got.Modified.After(got.Created) {
@@ -41,7 +41,7 @@ func index(t *testing.T, f *fixture) {
 	if _, err := f.Append(t.Context(), "s", b); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := f.Session(t.Context(), "s"); !got.Info.Equal(*b.Info) {
+	if got, _ := f.Session(t.Context(), "s"); !got.Info.Equal(b.Info) {
 		t.Errorf("info = %+v, want %+v", got.Info, *b.Info)
 	}
 }
@@ -106,7 +106,7 @@ func reindex(t *testing.T, f *fixture) {
 	check := func(want eventlog.Info, due bool) {
 		t.Helper()
 		after, err := f.Session(t.Context(), "s")
-		if err != nil || !after.Info.Equal(want) || after.End != end || !after.Modified.Equal(before.Modified) {
+		if err != nil || !after.Info.Equal(&want) || after.End != end || !after.Modified.Equal(before.Modified) {
 			t.Errorf("session = %+v, %v; want info %+v, and the rest of %+v", after, err, want, before)
 		}
 		listed := false

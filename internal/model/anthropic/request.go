@@ -15,8 +15,8 @@ import (
 // replaces the closing brace of the block.
 func marker(q *remote.Query) string { return `,"cache_control":` + q.CacheControl() + `}` }
 
-// fragments returns the body of a request in pieces. The pieces of history and tools
-// are cached; the others are new. The newest text comes last.
+// fragments returns the body of a request in pieces. The pieces of history, tools
+// and system prompt are cached; the others are new. The newest text comes last.
 func fragments(q *remote.Query) [][]byte {
 	parts := make([][]byte, 0, 128)
 	parts = append(parts, thinkingOf(q).append(plainjson.AppendString([]byte(`{"model":`), q.Model), enforced(q)))
@@ -27,7 +27,8 @@ func fragments(q *remote.Query) [][]byte {
 	if asksByTool(q) {
 		parts = appendAnswerTool(parts, q)
 	}
-	parts = append(parts, beginning(q.System, marker(q)))
+	end := marker(q)
+	parts = append(parts, q.Beginning(end, func() []byte { return beginning(q.System, end) }))
 	parts = appendHistory(parts, q)
 	return append(parts, ending(q))
 }

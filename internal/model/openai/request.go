@@ -28,8 +28,8 @@ func (e encoder) format() string {
 	return format
 }
 
-// fragments returns the body of a request in pieces. The pieces of history and tools
-// are cached; the others are new. The newest text comes last.
+// fragments returns the body of a request in pieces. The pieces of history, tools
+// and system prompt are cached; the others are new. The newest text comes last.
 func fragments(q *remote.Query) [][]byte {
 	req := q.Request
 	parts := make([][]byte, 0, 128)
@@ -40,7 +40,8 @@ func fragments(q *remote.Query) [][]byte {
 	if asksByTool(q) {
 		parts = appendAnswerTool(parts, q)
 	}
-	parts = append(parts, beginning(q.As().SystemRole, req.System))
+	role := q.As().SystemRole
+	parts = append(parts, q.Beginning(role, func() []byte { return beginning(role, req.System) }))
 	first := len(parts)
 	e := encoder{q}
 	parts = model.AppendWire(parts, nil, req.Messages, e.format(), e.message)

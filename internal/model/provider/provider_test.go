@@ -27,7 +27,7 @@ func stored(own, listed, models string) event.SessionConfiguredData {
 
 func setOf(t *testing.T, config event.SessionConfiguredData) provider.Set {
 	t.Helper()
-	set, err := provider.Of(config)
+	set, err := provider.Of(&config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestAWrongFieldIsNamed(t *testing.T) {
 		}
 	}
 	for want, config := range map[string]event.SessionConfiguredData{"providers: want": stored("", `7`, ""), "models: want": stored("", "", `{}`)} {
-		if _, err := provider.Of(config); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := provider.Of(&config); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

@@ -22,7 +22,7 @@ type Set struct {
 
 // Of returns the providers of a configuration, without keys. It fails only if a list
 // is none: what is wrong with one provider or model is reported by its use.
-func Of(config event.SessionConfiguredData) (Set, error) {
+func Of(config *event.SessionConfiguredData) (Set, error) {
 	s := Set{Own: Stored(config.Provider), client: config.ClientName}
 	var providers, models []json.RawMessage
 	if err := decodeList("providers", config.Providers, &providers); err != nil {
@@ -50,7 +50,7 @@ func Of(config event.SessionConfiguredData) (Set, error) {
 }
 
 // SameIn reports whether two configurations have the same providers.
-func SameIn(a, b event.SessionConfiguredData) bool {
+func SameIn(a, b *event.SessionConfiguredData) bool {
 	return a.ClientName == b.ClientName && bytes.Equal(a.Provider, b.Provider) &&
 		bytes.Equal(a.Providers, b.Providers) && bytes.Equal(a.Models, b.Models)
 }

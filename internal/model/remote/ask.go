@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -103,11 +105,16 @@ func (a *attempt) request(q *Query) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := http.NewRequestWithContext(a.ctx, http.MethodPost, a.endpoint.String(), NewBody(parts))
+	out, err := http.NewRequestWithContext(a.ctx, http.MethodPost, a.endpoint.String(), nil)
 	if err != nil {
 		return nil, err
 	}
-	out.ContentLength = size(parts)
+	if out.ContentLength = size(parts); out.ContentLength <= smallBody {
+		parts = [][]byte{slices.Concat(parts...)}
+		out.Body = io.NopCloser(bytes.NewReader(parts[0]))
+	} else {
+		out.Body = NewBody(parts)
+	}
 	out.GetBody = func() (io.ReadCloser, error) { return NewBody(parts), nil }
 	return out, a.setHeaders(out.Header, q)
 }

@@ -19,6 +19,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/abide-run/abide/internal/model"
@@ -106,6 +107,28 @@ type Query struct {
 
 	documents  bool   // true if the provider reads documents on the wire
 	answerTool string // name of the tool whose call is the answer; empty if there is none
+
+	last *atomic.Pointer[promptForm] // form of the system prompt in the client's last request; nil without a client
+}
+
+// A promptForm is an encoded system prompt.
+type promptForm struct {
+	system, format string
+	bytes          []byte
+}
+
+// Beginning returns the piece of a body that contains the system prompt, in a format of the
+// wire. The client keeps the piece of its last request: prompts are long and rarely change.
+func (q *Query) Beginning(format string, encode func() []byte) []byte {
+	if q.last == nil || q.System == "" {
+		return encode()
+	}
+	if f := q.last.Load(); f != nil && f.format == format && f.system == q.System {
+		return f.bytes
+	}
+	f := &promptForm{q.System, format, encode()}
+	q.last.Store(f)
+	return f.bytes
 }
 
 // query returns a request to a host by the wire.
@@ -121,7 +144,7 @@ func (c *Client) query(req *model.Request, stream bool) *Query {
 		host = c.endpoint(req.Model).Host
 	}
 	q := c.wire.query(req, host, stream, c.profile)
-	q.CacheTTL = c.CacheTTL
+	q.CacheTTL, q.last = c.CacheTTL, &c.prompt
 	return q
 }
 
@@ -163,11 +186,13 @@ type Client struct {
 	Config
 	wire    Wire
 	base    *url.URL
-	invalid error // reason for which the base URL is invalid; nil if it is valid
+	target  *url.URL // URL of requests, unless it depends on the model
+	invalid error    // reason for which the base URL is invalid; nil if it is valid
 	http    *http.Client
 	profile *profile.Profile // nil if the host decides
 	windows sync.Map         // window of each model that the provider listed, by name
 	looks   looks            // windows that the provider was asked for
+	prompt  atomic.Pointer[promptForm]
 }
 
 var _ model.Model = (*Client)(nil)
@@ -194,7 +219,7 @@ func New(c Config, w Wire) *Client {
 	if c.Profile != "" && !ok && err == nil {
 		err = fmt.Errorf("there is no profile %q of a provider; use %s", c.Profile, either(profile.Names()))
 	}
-	return &Client{
+	client := &Client{
 		Config:  c,
 		profile: chosen,
 		wire:    w,
@@ -202,6 +227,10 @@ func New(c Config, w Wire) *Client {
 		invalid: err,
 		http:    &http.Client{Transport: contextTransport{c.Transport}, CheckRedirect: stayAtOrigin},
 	}
+	if base != nil && c.Azure == nil {
+		client.target = base.JoinPath(w.Path)
+	}
+	return client
 }
 
 // contextTransport is a transport that uses the transport of the request's context, if there is
@@ -236,10 +265,10 @@ func parseBase(c Config, w Wire) (*url.URL, error) {
 	return u, nil
 }
 
-// endpoint returns the URL of requests for a model.
+// endpoint returns the URL of requests for a model, which is not to be changed.
 func (c *Client) endpoint(name string) *url.URL {
-	if c.Azure == nil {
-		return c.base.JoinPath(c.wire.Path)
+	if c.target != nil {
+		return c.target
 	}
 	u := c.base.JoinPath(c.wire.Azure(*c.Azure, name))
 	if v := c.Azure.APIVersion; v != "" {
@@ -250,6 +279,14 @@ func (c *Client) endpoint(name string) *url.URL {
 	return u
 }
 
+// writeBuffer is the size of the buffer of a connection for what is written.
+const writeBuffer = 32 << 10
+
+// smallBody is the size up to which the body of a request is one piece of memory. Package
+// http then writes it together with the header, which fits into the buffer as well. For
+// other bodies it writes the header first, and needs another buffer.
+const smallBody = writeBuffer - 4<<10
+
 // sharedTransport returns the connection pool of the process, which all sessions share.
 // It follows the environment variables for proxies and certificates as every Go program.
 var sharedTransport = sync.OnceValue(func() http.RoundTripper {
@@ -257,6 +294,7 @@ var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 	t.MaxIdleConns = 0 // connections are only limited for each host
 	t.MaxIdleConnsPerHost = 256
 	t.ReadBufferSize = 16 << 10
+	t.WriteBufferSize = writeBuffer
 	t.DisableCompression = true // compression would delay the pieces of a stream
 	return t
 })

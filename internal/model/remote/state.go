@@ -42,8 +42,12 @@ func (m Members) Append(b []byte, comma string) []byte {
 var nothing = []string{"null", `""`, "[]", "{}"}
 
 // OwnMembers returns the members of an object that are not known; nil if there are none.
-// They are not the known ones in other letters, which encoding/json reads as well.
+// They are not the known ones in other letters, which encoding/json reads as well. The text
+// has been decoded before.
 func OwnMembers(object []byte, known []string) (own Members, err error) {
+	if onlyKnown(object, known) {
+		return nil, nil
+	}
 	if err := json.Unmarshal(object, &own); err != nil {
 		return nil, err
 	}
@@ -54,6 +58,38 @@ func OwnMembers(object []byte, known []string) (own Members, err error) {
 		return nil, nil
 	}
 	return own, nil
+}
+
+// onlyKnown reports whether all members of an object are known. It answers for nearly every
+// reply, without decoding it once more. The object is valid JSON.
+func onlyKnown(object []byte, known []string) bool {
+	if len(object) == 0 || object[0] != '{' {
+		return false
+	}
+	depth, isName := 0, false
+	for i := 0; i < len(object); i++ {
+		switch object[i] {
+		case '{', '[':
+			depth++
+			isName = depth == 1
+		case '}', ']':
+			depth--
+		case ',':
+			isName = depth == 1
+		case '"':
+			start := i + 1
+			for i++; i < len(object) && object[i] != '"'; i++ {
+				if object[i] == '\\' {
+					i++
+				}
+			}
+			if isName && (i >= len(object) || !slices.Contains(known, string(object[start:i]))) {
+				return false
+			}
+			isName = false
+		}
+	}
+	return true
 }
 
 // Call returns the members of the call at place i.

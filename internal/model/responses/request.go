@@ -11,15 +11,15 @@ import (
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
-// fragments returns the body of a request in pieces. The pieces of history and tools
-// are cached; the others are new. The newest text comes last.
+// fragments returns the body of a request in pieces. The pieces of history, tools
+// and system prompt are cached; the others are new. The newest text comes last.
 func fragments(q *remote.Query) [][]byte {
 	parts := make([][]byte, 0, 128)
 	parts = append(parts, plainjson.AppendString([]byte(`{"model":`), q.Model))
 	if q.Tools != nil && len(q.Tools.List) > 0 {
 		parts = append(parts, q.Tools.Wire("openai-responses", encodeTools))
 	}
-	parts = append(parts, beginning(q.System))
+	parts = append(parts, q.Beginning("", func() []byte { return beginning(q.System) }))
 	e := encoder{q}
 	parts = model.AppendWire(parts, nil, q.Messages, e.format(), e.message)
 	parts = appendTail(parts, q)

@@ -183,7 +183,7 @@ func (c *conn) sessionModels(ctx context.Context, p api.SessionParams) (api.Mode
 	if err != nil {
 		return result, noSession(p.SessionID, err)
 	}
-	own, err := provider.Of(st.Config)
+	own, err := provider.Of(&st.Config)
 	if err != nil {
 		return result, err
 	}

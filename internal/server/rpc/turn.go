@@ -49,7 +49,7 @@ func (c *conn) abort(ctx context.Context, p api.AbortParams) (api.AbortResult, e
 	r := api.AbortResult{Success: err == nil, Turn: stopped.Turn, Compaction: stopped.Compaction, Queued: stopped.Queued, Dropped: stopped.Dropped, Background: stopped.Background}
 	if c.server.opts.Tasks != nil {
 		for _, call := range stopped.Calls {
-			list, _ := c.server.opts.Tasks.Of(ctx, call.Session, []string{call.Key}) // it is stopped, whether or not it can be described
+			list, _ := c.server.opts.Tasks.Of(ctx, call.Session, []string{call.Key}) // the call is stopped, whether or not its command can be described
 			r.Stopped = append(r.Stopped, list...)
 		}
 	}

@@ -198,7 +198,7 @@ func replaceIn(root *os.Root, name string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer root.Remove(temporary) // it is gone if all went well
+	defer root.Remove(temporary) // the draft is gone if all went well
 	_, err = f.Write(content)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err

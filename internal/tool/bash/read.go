@@ -130,7 +130,7 @@ func (c *Commands) readUnread(ctx context.Context, call tool.Call, t Task) (Resu
 		r.NeedsInput = waitingFor(drawn)
 	}
 	if from > 0 {
-		r.Stdout, r.Stderr = "", "" // they would be only a part of the streams
+		r.Stdout, r.Stderr = "", "" // after the first read the streams would be incomplete
 	}
 	if err := c.recordShown(call.Session, t, call.Key, from, e.next); err != nil {
 		return r, err

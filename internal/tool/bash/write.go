@@ -97,7 +97,7 @@ func (w *writer) Permission(ctx context.Context, call tool.Call) (*approval.Requ
 			return nil, err
 		}
 	}
-	free := t.Process.Free // what is typed into it is done outside of the sandbox, too
+	free := t.Process.Free // true if what is typed into it is done outside of the sandbox, too
 	return w.readThere(ctx, call, in, func(in approval.Surroundings) (*approval.Request, error) {
 		return inputRequest(e, t, in, body, free)
 	})

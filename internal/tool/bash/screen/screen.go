@@ -88,7 +88,7 @@ type place struct {
 	row, col int
 	wraps    bool    // true if the line is full: the next character begins another
 	origin   bool    // true if rows count from the top of the region that scrolls
-	charsets [2]bool // which of the two sets of characters has lines and corners
+	charsets [2]bool // true for each of the two sets of characters that has lines and corners
 	charset  int     // the set that is used
 }
 
