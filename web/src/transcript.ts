@@ -1,0 +1,192 @@
+// The events of one session that are in memory: a window of the log, which begins at its end
+// and moves backwards by pages. However long a session is, memory and page hold one window.
+import { signal } from "@preact/signals";
+import * as api from "./api";
+import type { Event, Stored } from "./event";
+import { clearPieces, fold, noPieces, takePiece, type Block, type Range } from "./fold";
+import { see } from "./state";
+import { follow } from "./stream";
+
+const page = 80; // events of a page
+const most = 480; // events of a window
+const mostBytes = 6_000_000;
+
+export class Transcript {
+  readonly blocks = signal<Block[]>([]);
+  readonly ready = signal(false);
+  readonly atStart = signal(false);
+  readonly atEnd = signal(true);
+  readonly newer = signal(0); // stored events after the window
+  readonly busy = signal(false);
+  readonly failed = signal("");
+  readonly gone = signal(false);
+  /** last is the newest position that is known, in the window or not. */
+  last = 0;
+
+  private events: Stored[] = [];
+  private hidden: Range[] = [];
+  private pieces = noPieces();
+  private unfollow: (() => void) | null = null;
+  private frame = 0;
+  private filling = false;
+  private ended = false;
+
+  constructor(readonly id: string) {}
+
+  async open(): Promise<void> {
+    this.failed.value = "";
+    try {
+      const s = await api.session(this.id);
+      await this.toEnd(s.position);
+    } catch (e) {
+      this.failed.value = String((e as Error).message);
+      return;
+    }
+    if (this.ended) return;
+    this.unfollow = follow(this.id, {
+      position: () => this.last,
+      stored: (seq, e) => this.stored(seq, e),
+      piece: (e) => { if (this.atEnd.value && takePiece(this.pieces, e)) this.draw(); },
+      deleted: () => { this.gone.value = true; },
+      missed: () => { clearPieces(this.pieces); this.draw(); },
+    });
+  }
+
+  close(): void { this.ended = true; this.unfollow?.(); cancelAnimationFrame(this.frame); }
+
+  /** toEnd shows the end of the log. */
+  async toEnd(position = this.last): Promise<void> {
+    this.busy.value = true;
+    try {
+      const from = Math.max(0, position - page);
+      const events = await this.read(from, position);
+      if (this.ended) return;
+      this.events = events;
+      this.note(events);
+      this.last = Math.max(position, events.at(-1)?.seq ?? 0);
+      this.atStart.value = from === 0;
+      this.atEnd.value = true;
+      this.newer.value = 0;
+      this.drawNow();
+      this.ready.value = true;
+    } finally {
+      this.busy.value = false;
+    }
+  }
+
+  /** read reads the events after a position up to another one, both in the log. */
+  private async read(after: number, to: number): Promise<Stored[]> {
+    const out: Stored[] = [];
+    while (after < to) {
+      const p = await api.log(this.id, after, Math.min(500, to - after));
+      out.push(...p.events);
+      if (!p.events.length || p.next <= after) break;
+      after = p.next;
+    }
+    return out;
+  }
+
+  async older(): Promise<void> {
+    if (this.busy.value || this.atStart.value || !this.events.length) return;
+    this.busy.value = true;
+    try {
+      const to = this.events[0].seq - 1;
+      const from = Math.max(0, to - page);
+      const events = await this.read(from, to);
+      this.note(events);
+      this.events = [...events, ...this.events];
+      this.atStart.value = from === 0;
+      while (this.events.length > most || this.weight() > mostBytes && this.events.length > page * 2) {
+        this.events.splice(-page);
+        this.atEnd.value = false;
+      }
+      this.newer.value = this.last - (this.events.at(-1)?.seq ?? 0);
+      this.drawNow();
+    } catch (e) {
+      this.failed.value = String((e as Error).message);
+    } finally {
+      this.busy.value = false;
+    }
+  }
+
+  async newerPage(): Promise<void> {
+    if (this.busy.value || this.atEnd.value || !this.events.length) return;
+    this.busy.value = true;
+    try {
+      const after = this.events.at(-1)!.seq;
+      const to = Math.min(this.last, after + page);
+      const events = await this.read(after, to);
+      this.note(events);
+      this.events = [...this.events, ...events];
+      if (to >= this.last) this.atEnd.value = true;
+      this.trimFront();
+      this.newer.value = this.last - (this.events.at(-1)?.seq ?? 0);
+      this.drawNow();
+    } finally {
+      this.busy.value = false;
+    }
+  }
+
+  private weight(): number { let n = 0; for (const e of this.events) n += e.size; return n; }
+
+  private trimFront(): void {
+    while (this.events.length > most || this.weight() > mostBytes && this.events.length > page * 2) {
+      this.events.splice(0, page);
+      this.atStart.value = false;
+    }
+  }
+
+  /** note keeps what later events say about earlier ones. */
+  private note(events: Stored[]): void {
+    for (const s of events) if (s.event.type === "history.hidden") {
+      const { from, to } = s.event.data;
+      if (!this.hidden.some((r) => r.from === from && r.to === to)) this.hidden.push({ from, to });
+    }
+  }
+
+  private stored(seq: number, e: Event): void {
+    const gap = seq > this.last + 1;
+    const before = this.last;
+    this.last = seq;
+    if (!this.atEnd.value) { this.newer.value = this.last - (this.events.at(-1)?.seq ?? 0); return; }
+    this.events.push({ seq, event: e, size: api.sizeOf(e) });
+    if (e.type === "assistant.message" || e.type === "session.idle" || e.type === "abort") takePiece(this.pieces, e);
+    if (gap && before) void this.fill();
+    this.draw();
+  }
+
+  /** fill reads the hidden events of the gaps that the stream leaves. */
+  private async fill(): Promise<void> {
+    if (this.filling) return;
+    this.filling = true;
+    try {
+      await new Promise((r) => setTimeout(r, 120)); // several gaps are one call
+      for (let again = true; again && !this.ended;) {
+        again = false;
+        const have = new Set(this.events.map((s) => s.seq));
+        const first = this.events[0]?.seq ?? 0;
+        let from = -1;
+        for (let n = first; n <= this.last; n++) if (!have.has(n)) { from = n - 1; break; }
+        if (from < 0) break;
+        const to = this.last;
+        const missing = (await this.read(from, to)).filter((s) => !have.has(s.seq));
+        if (!missing.length) break;
+        this.note(missing);
+        const now = new Set(this.events.map((s) => s.seq));
+        this.events = [...this.events, ...missing.filter((s) => !now.has(s.seq))].sort((a, b) => a.seq - b.seq);
+        again = this.last > to;
+        this.draw();
+      }
+    } catch { /* the next gap tries again; what is hidden is not part of the conversation */ }
+    this.filling = false;
+  }
+
+  private draw(): void {
+    if (!this.frame) this.frame = requestAnimationFrame(() => { this.frame = 0; this.drawNow(); });
+  }
+
+  private drawNow(): void {
+    if (this.atEnd.value) { this.trimFront(); if (!document.hidden) see(this.id, this.last); }
+    this.blocks.value = fold(this.events, this.hidden, this.pieces);
+  }
+}
