@@ -130,7 +130,7 @@ export function fold(events: Stored[], hidden: Range[], pieces: Pieces): Block[]
         else put(s, "todo-" + e.id, { k: "todo", items });
         break;
       }
-      case "session.model_change": note(s, "info", d.previousModel ? `Model changed to ${d.newModel}` : `Model: ${d.newModel}`); break;
+      case "session.model_change": if (d.previousModel) note(s, "info", `Model changed from ${d.previousModel} to ${d.newModel}`); break;
       case "session.mode_changed": note(s, "info", `Mode: ${d.newMode}`); break;
       case "session.permissions_changed": note(s, "warn", d.mode === "allow-all" ? "From here on, nobody is asked for permission" : "From here on, people are asked for permission again"); break;
       case "session.info": note(s, "info", text(d.message)); break;

@@ -67,7 +67,7 @@ function SignIn() {
 }
 
 const places: [string, string, string][] = [["inbox", "Inbox", "inbox"], ["sessions", "Sessions", "sessions"], ["commands", "Commands", "commands"], ["cost", "Cost", "cost"], ["memory", "Memory", "memory"], ["rules", "Rules", "rules"], ["jobs", "Jobs", "jobs"]];
-const themes: [string, string][] = [["auto", "Like the system"], ["light", "Light"], ["dark", "Dark"]];
+const themes: [string, string][] = [["auto", "System"], ["light", "Light"], ["dark", "Dark"]];
 
 function Nav() {
   const here = at.value[0] === "s" ? "sessions" : at.value[0];

@@ -65,9 +65,10 @@ function Reading({ p }: { p: api.Permission }) {
   const facts: ComponentChildren[] = [];
   if (p.understood === false) facts.push(<Chip kind="bad">Not understood: anything may happen</Chip>);
   if (p.network) facts.push(<Chip kind="warn">Network</Chip>);
-  for (const w of (p.writes ?? []).slice(0, 4)) facts.push(<Chip kind="warn">Writes {shortPath(w, 32)}</Chip>);
-  if ((p.writes?.length ?? 0) > 4) facts.push(<Chip kind="warn">and {p.writes!.length - 4} more</Chip>);
-  for (const w of (p.outside ?? []).slice(0, 3)) facts.push(<Chip kind="bad">Outside the folder: {shortPath(w, 32)}</Chip>);
+  const outside = new Set(p.outside ?? []), writes = p.writes ?? [];
+  for (const w of writes.slice(0, 4)) facts.push(outside.has(w) ? <Chip kind="bad">Writes outside the folder: {shortPath(w, 30)}</Chip> : <Chip kind="warn">Writes {shortPath(w, 32)}</Chip>);
+  if (writes.length > 4) facts.push(<Chip kind="warn">and {writes.length - 4} more</Chip>);
+  for (const w of [...outside].filter((w) => !writes.includes(w)).slice(0, 3)) facts.push(<Chip kind="bad">Outside the folder: {shortPath(w, 32)}</Chip>);
   if (p.protected) facts.push(<Chip kind="bad">Protected: {visible(p.protected)}</Chip>);
   if (p.terminal) facts.push(<Chip kind="plain">With a terminal</Chip>);
   if (p.input) facts.push(<Chip kind="plain">Takes input later</Chip>);
@@ -158,7 +159,7 @@ export function Answers({ q, place }: { q: api.Question; place: string }) {
     <div class="answers">
       {why === null && <Choice armed={armed} busy={busy} kind="yes" label="Allow once" sub={once?.label ? visible(once.label) : "this call only"} onClick={() => give({ decision: "once" }, "Allowed once")} />}
       {why === null && wider.length > 0 && <Wider offers={wider} armed={armed} busy={busy} give={give} />}
-      <Refuse armed={armed} busy={busy} why={why} setWhy={setWhy} label="Deny" sub="Nothing is done; the model is told" give={(feedback) => give(feedback ? { decision: "reject", feedback } : { decision: "reject" }, "Denied")} />
+      <Refuse armed={armed} busy={busy} why={why} setWhy={setWhy} label="Deny" sub="Nothing is done" give={(feedback) => give(feedback ? { decision: "reject", feedback } : { decision: "reject" }, "Denied")} />
     </div>
   );
 }
@@ -193,7 +194,7 @@ function Refuse({ armed, busy, why, setWhy, label, sub, give }: { armed: boolean
   if (why === null) return (
     <div class="refuse">
       <Choice armed={armed} busy={busy} kind="no" label={label} sub={sub} onClick={() => give("")} />
-      <Choice armed={armed} busy={busy} kind="no" label={label + " and say why"} sub="Your words go to the model" onClick={() => setWhy("")} />
+      <Choice armed={armed} busy={busy} kind="no" label={label + ", and say why"} sub="It reads your words" onClick={() => setWhy("")} />
     </div>
   );
   return (

@@ -29,7 +29,7 @@ export function SessionView({ id, tab }: { id: string; tab: string }) {
   const [dialog, setDialog] = useState("");
   if (detail.error && !d) return <main class="view" id="main"><Failure error={detail.error} retry={detail.reload} /><p><a href={href("sessions")}>All sessions</a></p></main>;
   return (
-    <main class={"view session" + (tab === "" ? " reading" : "")} tabIndex={-1} id="main">
+    <main class={"view session" + (tab === "" ? " talk" : "")} tabIndex={-1} id="main">
       <header class="session-head">
         <a class="iconbutton" href={href("sessions")} aria-label="All sessions"><Icon name="back" /></a>
         <div class="session-title">
@@ -169,7 +169,8 @@ function Conversation({ id, s, d, onChange }: { id: string; s: api.Session | und
     if (box && t.ready.value && !t.atStart.value && box.scrollHeight < box.clientHeight * 2) { void t.older(); }
   }, [blocks]);
   const onScroll = () => {
-    const box = scroller.current!;
+    const box = scroller.current;
+    if (!box) return;
     stick.current = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
     note();
     if (box.scrollTop < 900) void t.older();

@@ -15,7 +15,7 @@ export function isStuck(s: api.Session, t: number): boolean {
 /** waitsFor says in words what a session is doing or waiting for. */
 export function waitsFor(s: api.Session, t: number): string {
   switch (s.state) {
-    case "needs_you": return plural(s.questions ?? 1, "question") + " for you" + (s.waitingSince ? ", since " + ago(Date.parse(s.waitingSince), t) : "");
+    case "needs_you": return plural(s.questions ?? 1, "question") + " for you" + (s.waitingSince && t - Date.parse(s.waitingSince) > 45_000 ? ", for " + ago(Date.parse(s.waitingSince), t) : "");
     case "parked": return s.parkedUntil ? `its model cannot be reached; asked again ${Date.parse(s.parkedUntil) > t ? "in " + ago(t - (Date.parse(s.parkedUntil) - t), t).replace("now", "a moment") : "now"}` : "its model cannot be reached";
     case "unfinished": return "a turn is unfinished; it goes on when you send something";
     case "damaged": return s.damage ? "damaged: " + s.damage : "damaged";

@@ -42,7 +42,7 @@ const paths: Record<string, string> = {
 
 export function Icon({ name, size = 18 }: { name: keyof typeof paths | string; size?: number }) {
   return (
-    <svg class="icon" width={size} height={size} viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.7" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" focusable="false">
+    <svg class="icon" width={size} height={size} viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width={name === "more" ? 2.8 : 1.7} stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" focusable="false">
       <path d={paths[name] ?? paths.more} />
     </svg>
   );
