@@ -35,6 +35,7 @@ import (
 	"github.com/abide-run/abide/internal/project/trust"
 	"github.com/abide-run/abide/internal/relay"
 	"github.com/abide-run/abide/internal/server/gate"
+	"github.com/abide-run/abide/internal/server/rest"
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool/agent"
@@ -373,6 +374,10 @@ type engine struct {
 	socket net.Listener
 	token  string       // token that processes of ours show on the socket
 	relays atomic.Int64 // number of connections of other processes
+
+	remembered rpc.Memory
+	webOnce    sync.Once
+	web        *rest.Server // API of sessions over HTTP; nil before its first request
 }
 
 // startEngine opens the store, listens, and continues unfinished turns unless this
@@ -433,6 +438,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	})
 	e.worker.SetHost(e.host)
 	e.tools.host = e.host
+	e.remembered = remembered{e.host, e.worker, books}
 	trusted := trust.Open(n.folder.Dir())
 	e.server = rpc.New(e.host, rpc.Options{
 		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(), Shell: e.tools.shell(), Agents: agent.Briefs(),
@@ -440,7 +446,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		Start:      e.tools.processes.StartReading,
 		Workspaces: e.tools.workspaces.registry,
 		Places:     known, Trust: &trusted, Instructions: n.config.Instructions,
-		Memory: remembered{e.host, e.worker, books},
+		Memory: e.remembered,
 		Store:  n.ownStore(),
 		MCP:    mcp.OpenStore(n.folder.MCPServers()),
 	})
@@ -556,6 +562,10 @@ func (e *engine) connect(n *Node) net.Conn {
 func (e *engine) close() error {
 	if e.socket != nil {
 		e.socket.Close()
+	}
+	e.webOnce.Do(func() {}) // nobody makes it from now on
+	if e.web != nil {
+		e.web.Close()
 	}
 	e.worker.Stop()
 	e.host.Close()
