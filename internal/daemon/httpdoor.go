@@ -262,9 +262,6 @@ func (d *httpDoor) me(w http.ResponseWriter, r *http.Request) {
 	answerJSON(w, http.StatusOK, who)
 }
 
-// consoleHandler serves the files of the console; nil if there are none.
-var consoleHandler http.Handler
-
 // policy lets pages of the console load nothing but their own files, and no page embed them.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; " +
 	"manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
