@@ -154,7 +154,7 @@ export const fork = (id: string, beforeEvent?: string) => write<Session>("POST",
 export interface RewindPreview { available: boolean; fileCount: number; files: { path: string; changeType: string; linesAdded: number; linesRemoved: number }[]; skippedFiles: { path: string; reason: string }[]; eventsRemoved: number }
 export const previewRewind = (id: string, event: string) => write<RewindPreview>("POST", sess(id) + "/rewind/preview", { event });
 export const rewind = (id: string, event: string, files: boolean) => write<{ outcome: string; eventsRemoved: number; restoredFiles: string[]; skippedFiles: { path: string; reason: string }[] }>("POST", sess(id) + "/rewind", { event, files });
-export interface Attachment { name: string; mediaType?: string; base64: string }
+export interface Attachment { name: string; base64: string }
 export const send = (id: string, text: string, mode: string, attachments: Attachment[] = []) =>
   write<{ messageId: string }>("POST", sess(id) + "/messages", { text, mode, ...(attachments.length ? { attachments } : {}) });
 export const unqueue = (id: string, message: string) => write<void>("DELETE", sess(id) + "/queue/" + encodeURIComponent(message));
@@ -176,7 +176,7 @@ export const verify = (id: string) => get<{ events: number; hash: string; damage
 export const context = (id: string) => get<Record<string, number | string>>(sess(id) + "/context");
 
 export const questions = (known = "", wait = 0, signal?: AbortSignal) => get<{ questions: Question[]; version: string }>("/questions" + q({ known, wait: wait || undefined }), signal);
-export const answer = (question: Question, body: object) => write<{ accepted: boolean }>("POST", "/questions/" + encodeURIComponent(question.id) + "/answer", { digest: question.digest, answer: body });
+export const answer = (question: Question, body: object) => write<{ accepted: boolean }>("POST", "/questions/" + encodeURIComponent(question.id) + "/answer" + q({ session: question.sessionId }), { digest: question.digest, answer: body });
 
 export const tasks = (session?: string, all = false) => get<{ tasks: Task[] }>("/tasks" + q({ session, all })).then((r) => r.tasks ?? []);
 const taskPath = (t: { sessionId: string; taskId: string }) => sess(t.sessionId) + "/tasks/" + encodeURIComponent(t.taskId);

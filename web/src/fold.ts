@@ -49,6 +49,18 @@ export function takePiece(p: Pieces, e: Event): boolean {
 
 export function clearPieces(p: Pieces): void { p.messages.clear(); p.thoughts.clear(); p.calls.clear(); }
 
+/** storedPiece drops the pieces that a stored event replaces. Events and pieces come in order. */
+export function storedPiece(p: Pieces, e: Event): void {
+  switch (e.type) {
+    case "assistant.message":
+      p.messages.delete(e.data.messageId);
+      p.thoughts.clear();
+      for (const r of e.data.toolRequests ?? []) p.calls.delete(r.toolCallId);
+      break;
+    case "session.idle": case "abort": case "session.error": clearPieces(p); break;
+  }
+}
+
 export interface Range { from: number; to: number }
 
 /** fold makes blocks of stored events, which are in order, and of pieces. */
@@ -83,11 +95,9 @@ export function fold(events: Stored[], hidden: Range[], pieces: Pieces): Block[]
         put(s, e.id, { k: "user", text: d.content ?? "", delivery: d.delivery ?? "", source: d.source ?? "", attachments: d.attachments ?? [] });
         break;
       case "assistant.message":
-        pieces.messages.delete(d.messageId);
-        if (!e.agentId) pieces.thoughts.clear();
         if (d.reasoningText) put(s, "thought-" + d.messageId, { k: "thought", text: d.reasoningText, streaming: false });
         if (d.content) put(s, "msg-" + d.messageId, { k: "text", text: d.content, model: d.model ?? "", streaming: false });
-        for (const r of d.toolRequests ?? []) { pieces.calls.delete(r.toolCallId); call(s, r.toolCallId, r.toolTitle || r.name, r.arguments); }
+        for (const r of d.toolRequests ?? []) call(s, r.toolCallId, r.toolTitle || r.name, r.arguments);
         break;
       case "assistant.usage":
         turn.requests++;
@@ -147,7 +157,6 @@ export function fold(events: Stored[], hidden: Range[], pieces: Pieces): Block[]
       case "turn.ended": note(s, "info", text(d.reason)); break;
       case "abort":
         note(s, "warn", d.detail ? "Stopped: " + d.detail : "Stopped");
-        clearPieces(pieces);
         break;
       case "history.hidden": note(s, "info", `Rewound: ${d.to - d.from + 1} events are no longer part of the conversation`, d.reason); break;
       case "files.restored": note(s, "info", d.error ? "Files could not be put back: " + d.error : `Files put back: ${(d.files ?? []).map((f: any) => f.path).join(", ") || "none"}`); break;
@@ -155,7 +164,6 @@ export function fold(events: Stored[], hidden: Range[], pieces: Pieces): Block[]
       case "skill.invoked": note(s, "info", "Skill: " + d.name); break;
       case "budget.raised": note(s, "info", "The limit was raised"); break;
       case "session.idle":
-        clearPieces(pieces);
         if (!e.agentId && Number.isFinite(turn.start)) put(s, e.id, { k: "end", ms: time(e) - turn.start, requests: turn.requests, tokens: turn.tokens, cost: turn.cost, aborted: !!d.aborted });
         turn = { start: NaN, requests: 0, tokens: 0, cost: null };
         break;

@@ -10,7 +10,7 @@ import { Sessions } from "./sessions";
 import { at, failure, href, reload, reloadQuestions, theme, titleOf, byId, version, waiting } from "./state";
 import { link, start } from "./stream";
 import { TasksView } from "./tasks";
-import { Button, Failure, Icon, Loading, Toast } from "./ui";
+import { Button, Failure, Icon, Loading, Toast, say } from "./ui";
 
 // The token of a link leaves the address at once, so that it is neither in the history nor
 // on the screen. It is spent only by a click: a program that opens links to look at them
@@ -37,7 +37,12 @@ function SignIn() {
       await api.signin(token.value);
       token.value = "";
     } catch (x) {
-      if (x instanceof api.Problem && x.code === "link_spent") { setSpent(true); token.value = ""; setError("This link was used or is too old."); }
+      if (x instanceof api.Problem && x.code === "link_spent") {
+        setSpent(true);
+        token.value = "";
+        setError("This link was used or is too old.");
+        if (api.signedIn.value) say("This link was used or is too old. You are signed in already.", "bad");
+      }
       else setError(x instanceof api.Problem ? x.message : "abide cannot be reached.");
     }
     setBusy(false);

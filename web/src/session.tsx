@@ -346,7 +346,7 @@ function Composer({ id, s, d, onChange, onSent }: { id: string; s: api.Session |
     for (const f of list) {
       if (f.size > 15_000_000) { say(`${f.name} has ${bytes(f.size)}: more than 15 MB cannot be sent`, "bad"); continue; }
       const base64 = await toBase64(f);
-      setFiles((l) => [...l, { name: f.name || "picture.png", mediaType: f.type || undefined, base64 }]);
+      setFiles((l) => [...l, { name: f.name || "picture.png", base64 }]);
     }
   };
   return (

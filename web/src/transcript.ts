@@ -3,9 +3,9 @@
 import { signal } from "@preact/signals";
 import * as api from "./api";
 import type { Event, Stored } from "./event";
-import { clearPieces, fold, noPieces, takePiece, type Block, type Range } from "./fold";
+import { clearPieces, fold, noPieces, storedPiece, takePiece, type Block, type Range } from "./fold";
 import { see } from "./state";
-import { follow } from "./stream";
+import { follow, onSession } from "./stream";
 
 const page = 80; // events of a page
 const most = 480; // events of a window
@@ -29,6 +29,7 @@ export class Transcript {
   private unfollow: (() => void) | null = null;
   private frame = 0;
   private filling = false;
+  private known = 0; // how long the log is, as the list of sessions says
   private ended = false;
 
   constructor(readonly id: string) {}
@@ -43,13 +44,16 @@ export class Transcript {
       return;
     }
     if (this.ended) return;
-    this.unfollow = follow(this.id, {
+    // The stream leaves hidden kinds out: what is known of them is that the log has grown.
+    const unwatch = onSession((s) => { if (s?.id === this.id && s.position > this.last) void this.fill(s.position); });
+    const unfollow = follow(this.id, {
       position: () => this.last,
       stored: (seq, e) => this.stored(seq, e),
       piece: (e) => { if (this.atEnd.value && takePiece(this.pieces, e)) this.draw(); },
       deleted: () => { this.gone.value = true; },
       missed: () => { clearPieces(this.pieces); this.draw(); },
     });
+    this.unfollow = () => { unwatch(); unfollow(); };
   }
 
   close(): void { this.ended = true; this.unfollow?.(); cancelAnimationFrame(this.frame); }
@@ -150,34 +154,35 @@ export class Transcript {
     this.last = seq;
     if (!this.atEnd.value) { this.newer.value = this.last - (this.events.at(-1)?.seq ?? 0); return; }
     this.events.push({ seq, event: e, size: api.sizeOf(e) });
-    if (e.type === "assistant.message" || e.type === "session.idle" || e.type === "abort") takePiece(this.pieces, e);
-    if (gap && before) void this.fill();
+    storedPiece(this.pieces, e);
+    if (gap && before) void this.fill(seq);
     this.draw();
   }
 
-  /** fill reads the hidden events of the gaps that the stream leaves. */
-  private async fill(): Promise<void> {
-    if (this.filling) return;
+  /** fill reads the hidden events that the stream leaves out, up to a position. */
+  private async fill(to: number): Promise<void> {
+    this.known = Math.max(this.known, to);
+    if (this.filling || !this.atEnd.value) return;
     this.filling = true;
     try {
       await new Promise((r) => setTimeout(r, 120)); // several gaps are one call
-      for (let again = true; again && !this.ended;) {
-        again = false;
+      while (!this.ended && this.atEnd.value) {
         const have = new Set(this.events.map((s) => s.seq));
-        const first = this.events[0]?.seq ?? 0;
+        const end = Math.max(this.known, this.last);
         let from = -1;
-        for (let n = first; n <= this.last; n++) if (!have.has(n)) { from = n - 1; break; }
+        for (let n = this.events[0]?.seq ?? 1; n <= end; n++) if (!have.has(n)) { from = n - 1; break; }
         if (from < 0) break;
-        const to = this.last;
-        const missing = (await this.read(from, to)).filter((s) => !have.has(s.seq));
+        const read = await this.read(from, end);
+        const now = new Set(this.events.map((s) => s.seq)); // the stream went on meanwhile
+        const missing = read.filter((s) => !now.has(s.seq));
         if (!missing.length) break;
         this.note(missing);
-        const now = new Set(this.events.map((s) => s.seq));
-        this.events = [...this.events, ...missing.filter((s) => !now.has(s.seq))].sort((a, b) => a.seq - b.seq);
-        again = this.last > to;
+        for (const s of missing) if (s.seq > this.last) storedPiece(this.pieces, s.event);
+        this.events = [...this.events, ...missing].sort((a, b) => a.seq - b.seq);
+        this.last = Math.max(this.last, missing.at(-1)!.seq);
         this.draw();
       }
-    } catch { /* the next gap tries again; what is hidden is not part of the conversation */ }
+    } catch { /* the next gap tries again */ }
     this.filling = false;
   }
 

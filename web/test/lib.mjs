@@ -7,7 +7,7 @@ import { join } from "node:path";
 
 export const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].concat(process.env.CHROMIUM ?? []).reverse().find((p) => p && existsSync(p));
 export const program = process.env.ABIDE ?? join(import.meta.dirname, "../../bin/abide");
-const patience = 90_000; // a guard against hanging, never a measure
+const patience = Number(process.env.PATIENCE ?? 90_000); // a guard against hanging, never a measure
 
 /** until waits for something to be true. It asks again when a moment has passed, because nothing tells it. */
 export async function until(what, f, ms = patience) {
