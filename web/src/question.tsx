@@ -216,7 +216,7 @@ function InputAnswer({ q, armed, busy, give }: { q: api.Question; armed: boolean
         <form class="why" onSubmit={(e) => { e.preventDefault(); if (armed && text.trim()) give({ text }, "Answered"); }}>
           <label for={"in-" + q.id}>{choices.length ? "Or in your own words" : "Your answer"}</label>
           <textarea id={"in-" + q.id} rows={2} value={text} onInput={(e) => set(e.currentTarget.value)} onKeyDown={(e) => { if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) { e.preventDefault(); e.currentTarget.form?.requestSubmit(); } }} />
-          <div class="row"><Button type="submit" kind="primary" disabled={busy || !text.trim()}>Answer</Button></div>
+          <div class="row"><Button type="submit" kind="primary" disabled={busy || !armed || !text.trim()}>Answer</Button></div>
         </form>
       )}
     </div>

@@ -133,9 +133,8 @@ test("a question of the model is answered in its session", async () => {
   const s = await d.session("Ask me: which colour?");
   await open("s", s.id);
   await page.getByLabel("Your answer").fill("green");
-  const answer = page.getByRole("button", { name: "Answer" });
-  await page.locator(".question").waitFor();
-  await until("the answer is taken", async () => { if (await answer.isVisible()) await answer.click().catch(() => {}); return (await d.api("GET", "/sessions/" + s.id)).state === "idle"; });
+  await page.getByRole("button", { name: "Answer", exact: true }).click();
+  await d.state(s.id, "idle");
   await page.locator(".block.text", { hasText: "green" }).waitFor();
   calm();
 });
@@ -382,7 +381,8 @@ test("no serious barrier, in light and dark", async () => {
     for (const [place, ready] of places) {
       await open(place);
       await page.locator(ready).first().waitFor();
-      const r = await new AxeBuilder({ page }).options({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] }).analyze();
+      // Only contrast differs between the themes.
+      const r = await new AxeBuilder({ page }).options({ resultTypes: ["violations"], iframes: false, runOnly: colorScheme === "light" ? ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] : { type: "rule", values: ["color-contrast"] } }).analyze();
       const serious = r.violations.filter((v) => v.impact === "serious" || v.impact === "critical").map((v) => `${colorScheme} ${place}: ${v.id}: ${v.nodes.map((n) => n.target.join(" ") + " " + (n.any[0]?.message ?? "")).slice(0, 3).join("; ")}`);
       assert.deepEqual(serious, []);
     }
