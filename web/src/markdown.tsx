@@ -13,7 +13,7 @@ export function Markdown({ text }: { text: string }) {
 }
 
 const Chunk = memo(function Chunk({ text }: { text: string }) {
-  if (text.length > longest && !/^\s*(```|~~~)/.test(text)) return <pre class="plain">{text}</pre>;
+  if (text.length > longest && !/^\s*(```|~~~)/.test(text)) return <pre class="astext">{text}</pre>;
   return <>{blocks(text.split("\n"), 0)}</>;
 }, (a, b) => a.text === b.text);
 

@@ -5,7 +5,7 @@ import * as api from "./api";
 import { Diff, StatLine, diffstat } from "./diff";
 import { Markdown } from "./markdown";
 import { answered, href, questions, titleOf } from "./state";
-import { line, plural, shortPath, usd, visible } from "./text";
+import { line, shortPath, usd, visible } from "./text";
 import { Age, Button, Chip, Icon, say } from "./ui";
 
 const verbs: Record<string, string> = { run: "Run", write: "Write", read: "Read", fetch: "Fetch", call: "Call", answer: "Answer", approve: "Approve", "fill in": "Fill in", continue: "Continue" };
@@ -170,7 +170,7 @@ function Wider({ offers, armed, busy, give }: { offers: api.Answer[]; armed: boo
   const [chosen, choose] = useState(offers[0].id);
   const offer = offers.find((o) => o.id === chosen) ?? offers[0];
   const armedHere = useArmed("wider" + open + chosen) && armed;
-  if (!open) return <button type="button" class={"choice wide " + (armed ? "armed" : "")} aria-expanded={false} aria-disabled={!armed} onClick={() => armed && setOpen(true)}><span class="choice-label">Allow more…</span><span class="choice-sub">{plural(offers.length, "way")} to cover later calls, too</span></button>;
+  if (!open) return <button type="button" class={"choice wide " + (armed ? "armed" : "")} aria-expanded={false} aria-disabled={!armed} onClick={() => armed && setOpen(true)}><span class="choice-label">Allow more…</span><span class="choice-sub" dir="ltr">{offers.map((o) => visible(o.label)).join(" · ")}</span></button>;
   return (
     <fieldset class="wider">
       <legend>Allow also later calls</legend>

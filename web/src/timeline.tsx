@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { questionKinds, time, type Stored } from "./event";
 import { useHistory } from "./history";
-import { clockTime, fullTime, line, span } from "./text";
+import { clockTime, fullTime, line, shortPath, span } from "./text";
 import { Chip, Empty, Failure, Loading } from "./ui";
 
 export interface Span { kind: "model" | "tool" | "wait" | "compaction" | "parked" | "gap"; name: string; from: number; to: number; open: boolean; note: string; seq: number }
@@ -103,7 +103,7 @@ export function Timeline({ id, position }: { id: string; position: number }) {
       <p class="lead">{span(total)}{turn.open ? " so far" : ""}<span class="muted"> · {sums.map(([k, ms]) => `${names[k].toLowerCase()} ${span(ms)}`).join(" · ") || "nothing took time"}</span></p>
       <div class="timeline" role="img" aria-label={`Timeline of the turn: ${spans.length} spans in ${span(total)}. The table below has the same.`}>
         {spans.slice(0, 300).map((s, i) => (
-          <div key={i} class="lane"><span class="lane-name">{line(s.name, 24)}</span><span class="lane-track"><span class={"bar " + s.kind} style={{ left: `${((s.from - turn.from) / total) * 100}%`, width: `${Math.max(0.4, ((to(s) - s.from) / total) * 100)}%` }} /></span></div>
+          <div key={i} class="lane"><span class="lane-name" title={line(s.name)}>{shortPath(s.name, 20)}</span><span class="lane-track"><span class={"bar " + s.kind} style={{ left: `${((s.from - turn.from) / total) * 100}%`, width: `${Math.max(0.4, ((to(s) - s.from) / total) * 100)}%` }} /></span></div>
         ))}
         <div class="lane axis"><span class="lane-name" /><span class="lane-track"><span>0</span><span>{span(total / 2)}</span><span>{span(total)}</span></span></div>
       </div>
@@ -111,7 +111,7 @@ export function Timeline({ id, position }: { id: string; position: number }) {
         <table class="data" id="timeline-table">
           <caption>Spans of the turn of {fullTime(turn.from)}</caption>
           <thead><tr><th scope="col">What</th><th scope="col">Name</th><th scope="col" class="num">Began after</th><th scope="col" class="num">Took</th><th scope="col">Note</th></tr></thead>
-          <tbody>{spans.map((s, i) => <tr key={i} data-kind={s.kind} data-seq={s.seq} data-ms={to(s) - s.from}><td><Chip kind={"span-" + s.kind}>{names[s.kind]}</Chip></td><td>{line(s.name, 60)}</td><td class="num">{span(s.from - turn.from)}</td><td class="num">{span(to(s) - s.from)}{s.open ? " …" : ""}</td><td>{line(s.note, 120)}</td></tr>)}</tbody>
+          <tbody>{spans.map((s, i) => <tr key={i} data-kind={s.kind} data-seq={s.seq} data-ms={to(s) - s.from}><td><Chip kind={"span-" + s.kind}>{names[s.kind]}</Chip></td><td>{shortPath(s.name, 44)}</td><td class="num">{span(s.from - turn.from)}</td><td class="num">{span(to(s) - s.from)}{s.open ? " …" : ""}</td><td>{line(s.note, 120)}</td></tr>)}</tbody>
         </table>
       </div>
     </div>

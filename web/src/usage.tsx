@@ -21,12 +21,13 @@ export function Bars({ values, label, top, format, mark }: { values: number[]; l
   const max = Math.max(top ?? 0, ...values, 1e-9);
   const shown = values.slice(-200);
   const w = 720, h = 150, gap = shown.length > 100 ? 0.5 : 2;
-  const bw = w / Math.max(shown.length, 8);
+  const bw = w / Math.max(shown.length, 24);
   return (
     <figure class="chart">
       <svg viewBox={`0 0 ${w} ${h}`} role="img" aria-label={label + ". The table below has the same numbers."} preserveAspectRatio="none">
+        <line x1="0" x2={w} y1={h} y2={h} class="base" />
         {mark && mark.at <= max && <line x1="0" x2={w} y1={h - (mark.at / max) * (h - 6)} y2={h - (mark.at / max) * (h - 6)} class="mark" />}
-        {shown.map((v, i) => <rect key={i} x={i * bw + gap / 2} width={Math.max(0.5, Math.min(bw - gap, 48))} y={h - Math.max(1, (v / max) * (h - 6))} height={Math.max(1, (v / max) * (h - 6))} rx={Math.min(2, bw / 4)} />)}
+        {shown.map((v, i) => <rect key={i} x={i * bw + gap / 2} width={Math.max(0.5, Math.min(bw - gap, 24))} y={h - Math.max(1, (v / max) * (h - 6))} height={Math.max(1, (v / max) * (h - 6))} rx={Math.min(2, bw / 4)} />)}
       </svg>
       <figcaption><span>{label}</span><span>highest {format(max)}{mark && mark.at <= max ? ` · line: ${mark.name}` : ""}</span></figcaption>
     </figure>
@@ -49,7 +50,7 @@ export function Usage({ id, position }: { id: string; position: number }) {
       {ctx && window > 0 && (
         <section class="meter-box">
           <p class="lead">{count(Number(ctx.currentTokens ?? 0))} of {count(window)} tokens in the context <span class="muted">{ctx.source === "estimate" ? "(estimated)" : ""}</span></p>
-          <meter min={0} max={window} value={Number(ctx.currentTokens ?? 0)} aria-label="Context in use">{String(ctx.currentTokens)}</meter>
+          <div class="meter" role="meter" aria-valuemin={0} aria-valuemax={window} aria-valuenow={Number(ctx.currentTokens ?? 0)} aria-label="Context in use"><span style={{ width: `${Math.min(100, (Number(ctx.currentTokens ?? 0) / window) * 100)}%` }} /></div>
         </section>
       )}
       {!h.whole && <p><button type="button" class="more" onClick={() => setN(n * 5)}>Only the last {n} events are counted. Load more</button></p>}
