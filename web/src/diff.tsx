@@ -46,6 +46,9 @@ function linesOf(diff: string): Line[] {
     else if (l.startsWith("-")) out.push({ sign: "−", text: l.slice(1), kind: "del" });
     else out.push({ sign: "", text: l.replace(/^ /, ""), kind: "ctx" });
   }
+  // What stands before the first hunk is no part of the change.
+  const hunk = out.findIndex((l) => l.kind === "hunk");
+  if (hunk > 0) out.splice(0, hunk, ...out.slice(0, hunk).filter((l) => l.kind === "file"));
   while (out.length && out[out.length - 1].kind === "ctx" && !out[out.length - 1].text) out.pop();
   return out;
 }

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import * as api from "./api";
 import { time, type Stored } from "./event";
 import { useHistory } from "./history";
-import { clockTime, count, line, usd } from "./text";
+import { clockTime, count, shortPath, usd } from "./text";
 import { Empty, Failure, Loading, useLoaded } from "./ui";
 
 export interface Request { seq: number; time: number; model: string; purpose: string; context: number; output: number; cached: number; cost: number | null; sum: number }
@@ -60,7 +60,7 @@ export function Usage({ id, position }: { id: string; position: number }) {
         <table class="data" id="usage-table">
           <caption>Requests to models</caption>
           <thead><tr><th scope="col">Time</th><th scope="col">Model</th><th scope="col">For</th><th scope="col" class="num">In</th><th scope="col" class="num">Cached</th><th scope="col" class="num">Out</th><th scope="col" class="num">Cost</th></tr></thead>
-          <tbody>{[...list].reverse().slice(0, 500).map((r) => <tr key={r.seq} data-seq={r.seq} data-context={r.context} data-output={r.output}><td>{clockTime(r.time)}</td><td>{line(r.model, 40)}</td><td>{r.purpose}</td><td class="num">{r.context.toLocaleString()}</td><td class="num">{r.cached.toLocaleString()}</td><td class="num">{r.output.toLocaleString()}</td><td class="num">{r.cost === null ? "–" : usd(r.cost)}</td></tr>)}</tbody>
+          <tbody>{[...list].reverse().slice(0, 500).map((r) => <tr key={r.seq} data-seq={r.seq} data-context={r.context} data-output={r.output}><td>{clockTime(r.time)}</td><td>{shortPath(r.model, 26)}</td><td>{r.purpose}</td><td class="num">{r.context.toLocaleString()}</td><td class="num">{r.cached.toLocaleString()}</td><td class="num">{r.output.toLocaleString()}</td><td class="num">{r.cost === null ? "–" : usd(r.cost)}</td></tr>)}</tbody>
         </table>
       </div>
     </div>
