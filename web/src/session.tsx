@@ -186,7 +186,7 @@ function Conversation({ id, s, d, onChange }: { id: string; s: api.Session | und
     <div class="conversation">
       <div class="scroller" ref={scroller} onScroll={onScroll} tabIndex={0} role="region" aria-label="Transcript">
         <div class="transcript">
-          {!t.ready.value ? <Loading what="the transcript" /> : t.atStart.value ? <p class="begin muted small">{s && `Began ${fullTime(Date.parse(s.created))}`}</p> : <p class="begin"><button type="button" class="more" onClick={() => { note(); stick.current = false; void t.older(); }}>{t.busy.value ? "Loading earlier events…" : "Load earlier events"}</button></p>}
+          {!t.ready.value ? <Loading what="the transcript" /> : t.atStart.value && !t.hiddenAbove ? <p class="begin muted small">{s && `Began ${fullTime(Date.parse(s.created))}`}</p> : <p class="begin"><button type="button" class="more" onClick={() => { note(); stick.current = false; void t.older(); }}>{t.busy.value ? "Loading earlier events…" : "Load earlier events"}</button></p>}
           {t.ready.value && !blocks.length && !open.length && <Empty icon="sessions" title="Nothing was said yet"><p>Write a message below to begin.</p></Empty>}
           {blocks.map((b) => {
             const line = !marked && b.seq > mark && Date.now() - looked > 60_000;
@@ -226,7 +226,7 @@ const BlockView = memo(function BlockView({ b, id, onAct }: { b: Block; id: stri
         </section>
       );
     case "text":
-      return <section class={cls + (b.streaming ? " streaming" : "")} aria-label="Answer"><Clipped text={b.text} max={40_000} render={(t) => <Markdown text={t} />} /></section>;
+      return <section class={cls + (b.streaming ? " streaming" : "")} aria-label="Answer"><Clipped text={b.text} max={20_000} render={(t) => <Markdown text={t} />} /></section>;
     case "thought":
       return <section class={cls}><Fold tight head={<><Icon name="think" size={15} /><span class="fold-title">{b.streaming ? "Thinking…" : "Thought"}</span><span class="fold-sub" dir="auto">{line(b.text, 90)}</span></>}>{() => <Clipped text={b.text} render={(t) => <Markdown text={t} />} />}</Fold></section>;
     case "tool": return <section class={cls}><ToolView b={b} id={id} /></section>;

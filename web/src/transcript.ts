@@ -4,12 +4,13 @@ import { signal } from "@preact/signals";
 import * as api from "./api";
 import type { Event, Stored } from "./event";
 import { clearPieces, fold, noPieces, storedPiece, takePiece, type Block, type Range } from "./fold";
-import { see } from "./state";
+import { byId, see } from "./state";
 import { follow, onSession } from "./stream";
 
-const page = 80; // events of a page
-const most = 480; // events of a window
-const mostBytes = 6_000_000;
+const page = 60; // events of a page
+const most = 300; // events of a window
+const mostBytes = 3_000_000;
+const perFrame = 6_000; // characters of blocks that are drawn above the others in one frame
 
 export class Transcript {
   readonly blocks = signal<Block[]>([]);
@@ -28,6 +29,9 @@ export class Transcript {
   private pieces = noPieces();
   private unfollow: (() => void) | null = null;
   private frame = 0;
+  private growing = 0;
+  private all: Block[] = []; // blocks of the window
+  private top = ""; // key of the first block that is drawn
   private filling = false;
   private known = 0; // how long the log is, as the list of sessions says
   private ended = false;
@@ -37,8 +41,7 @@ export class Transcript {
   async open(): Promise<void> {
     this.failed.value = "";
     try {
-      const s = await api.session(this.id);
-      await this.toEnd(s.position);
+      await this.toEnd(byId(this.id)?.position || (await api.session(this.id)).position);
     } catch (e) {
       this.failed.value = String((e as Error).message);
       return;
@@ -56,7 +59,10 @@ export class Transcript {
     this.unfollow = () => { unwatch(); unfollow(); };
   }
 
-  close(): void { this.ended = true; this.unfollow?.(); cancelAnimationFrame(this.frame); }
+  /** hiddenAbove is true while blocks of the window are not drawn yet. */
+  get hiddenAbove(): boolean { return this.blocks.value.length < this.all.length; }
+
+  close(): void { this.ended = true; this.unfollow?.(); cancelAnimationFrame(this.frame); cancelAnimationFrame(this.growing); }
 
   /** toEnd shows the end of the log. */
   async toEnd(position = this.last): Promise<void> {
@@ -91,7 +97,7 @@ export class Transcript {
   }
 
   async older(): Promise<void> {
-    if (this.busy.value || this.atStart.value || !this.events.length) return;
+    if (this.growing || this.busy.value || this.atStart.value || !this.events.length) return;
     this.busy.value = true;
     try {
       const to = this.events[0].seq - 1;
@@ -192,6 +198,20 @@ export class Transcript {
 
   private drawNow(): void {
     if (this.atEnd.value) { this.trimFront(); if (!document.hidden) see(this.id, this.last); }
-    this.blocks.value = fold(this.events, this.hidden, this.pieces);
+    this.all = fold(this.events, this.hidden, this.pieces);
+    this.show();
+  }
+
+  /** show draws the blocks that were drawn before and all after them, and a few more above
+   * them in each frame: a page of long answers at once would hold up scrolling. */
+  private show(): void {
+    let start = this.all.findIndex((b) => b.key === this.top);
+    if (start < 0) start = this.all.length;
+    for (let room = perFrame; start > 0 && room > 0; start--) room -= weightOf(this.all[start - 1]);
+    this.top = this.all[start]?.key ?? "";
+    this.blocks.value = start ? this.all.slice(start) : this.all;
+    if (start > 0 && !this.growing) this.growing = requestAnimationFrame(() => { this.growing = 0; if (!this.ended) this.show(); });
   }
 }
+
+function weightOf(b: Block): number { return 400 + (b.k === "text" || b.k === "user" ? Math.min(b.text.length, 40_000) : 0); }
