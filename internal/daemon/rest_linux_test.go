@@ -37,8 +37,15 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
+	return newSiteWith(t, func(*daemon.Config) {})
+}
+
+// newSiteWith serves with a configuration.
+func newSiteWith(t *testing.T, change func(*daemon.Config)) *site {
+	t.Helper()
 	s := &site{t: t, work: t.TempDir(), client: &http.Client{Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	s.config = daemon.Config{Dir: t.TempDir(), Version: "test", Defaults: api.Defaults{Cwd: s.work}}
+	change(&s.config)
 	s.open("127.0.0.1:0")
 	t.Cleanup(func() {
 		p := connect(t, s.node)

@@ -75,14 +75,21 @@ type Notification struct {
 	Event     event.Type      `json:"event"`
 }
 
-// A row is a notification that is to be delivered.
+// A row is a notification that is to be delivered to one receiver.
 type row struct {
 	Notification
+	To       string    `json:"to"` // toCommand or toWebhook
 	Due      time.Time `json:"due"`
 	Attempts int       `json:"attempts,omitempty"`
 	Error    string    `json:"error,omitempty"`
 	Aside    bool      `json:"aside,omitempty"` // true if it was given up
 }
+
+// The receivers.
+const (
+	toCommand = "command"
+	toWebhook = "webhook"
+)
 
 // rows is the content of the file.
 type rows struct {
@@ -163,18 +170,22 @@ func (n *Notifier) Run(ctx context.Context) {
 		if err := n.readChanged(ctx); err != nil && ctx.Err() == nil {
 			n.opts.Log.Error("a notification could not be written down", "err", err)
 		}
-		next := n.deliverDue(ctx)
-		var due <-chan time.Time
-		if !next.IsZero() {
-			timer := time.NewTimer(time.Until(next))
-			defer timer.Stop()
-			due = timer.C
-		}
-		select {
-		case <-n.wake:
-		case <-due:
-		case <-ctx.Done():
-		}
+		n.wait(ctx, n.deliverDue(ctx))
+	}
+}
+
+// wait waits until a session has changed, or for a time unless it is zero.
+func (n *Notifier) wait(ctx context.Context, next time.Time) {
+	var due <-chan time.Time
+	if !next.IsZero() {
+		timer := time.NewTimer(time.Until(next))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-n.wake:
+	case <-due:
+	case <-ctx.Done():
 	}
 }
 
@@ -268,7 +279,7 @@ func (n *Notifier) kindOf(e event.Event, of eventlog.Session) string {
 	return kind
 }
 
-// add adds a row, unless notifications were off at the time of the event.
+// add adds a row for each receiver, unless notifications were off at the time of the event.
 func (n *Notifier) add(kind string, e event.Event, of eventlog.Session) {
 	head, err := e.Head()
 	if err != nil || head.Time.Before(n.rows.Since.Truncate(time.Millisecond)) {
@@ -280,11 +291,28 @@ func (n *Notifier) add(kind string, e event.Event, of eventlog.Session) {
 	if kind == Waits {
 		r.Due = r.Due.Add(n.opts.Delay)
 	}
-	n.rows.Rows = append(n.rows.Rows, r)
+	for _, to := range n.receivers() {
+		r.To = to
+		n.rows.Rows = append(n.rows.Rows, r)
+	}
+}
+
+// receivers returns who is told.
+func (n *Notifier) receivers() (list []string) {
+	if n.opts.Command != "" {
+		list = append(list, toCommand)
+	}
+	if n.opts.Webhook != "" {
+		list = append(list, toWebhook)
+	}
+	return list
 }
 
 // deliverDue delivers what is due, and returns when the next row is.
 func (n *Notifier) deliverDue(ctx context.Context) (next time.Time) {
+	if len(n.rows.Rows) == 0 {
+		return next
+	}
 	for i := 0; i < len(n.rows.Rows) && ctx.Err() == nil; i++ {
 		r := &n.rows.Rows[i]
 		if !r.Aside && !r.Due.After(time.Now()) {
@@ -315,7 +343,7 @@ const over = -1
 
 // attempt delivers a row once. The next attempt is in the file before this one begins.
 func (n *Notifier) attempt(ctx context.Context, r *row) {
-	if r.Kind == Waits && !n.isOpen(ctx, r.Notification) {
+	if !slices.Contains(n.receivers(), r.To) || r.Kind == Waits && !n.isOpen(ctx, r.Notification) {
 		r.Attempts = over
 		return
 	}
@@ -328,11 +356,10 @@ func (n *Notifier) attempt(ctx context.Context, r *row) {
 		n.opts.Log.Error("a notification is not delivered, because that cannot be written down", "err", err)
 		return
 	}
-	err := n.deliver(ctx, r.Notification)
-	switch {
+	switch err := n.deliver(ctx, r.To, r.Notification); {
 	case err == nil:
 		r.Attempts = over
-	case ctx.Err() != nil:
+	case ctx.Err() != nil: // the next engine tries again
 	default:
 		r.Error, r.Aside = err.Error(), last
 		n.opts.Log.Warn("a notification was not delivered", "id", r.ID, "session", r.SessionID, "attempt", r.Attempts, "last", last, "err", err)
@@ -356,25 +383,31 @@ func (n *Notifier) isOpen(ctx context.Context, of Notification) bool {
 	})
 }
 
-// deliverTime is how long a delivery may take.
-const deliverTime = 30 * time.Second
+// The time that a delivery may take, and that one under way has when this process ends: what
+// was delivered and not written down would be delivered again.
+const (
+	deliverTime = 30 * time.Second
+	endTime     = 2 * time.Second
+)
 
-func (n *Notifier) deliver(ctx context.Context, of Notification) error {
+func (n *Notifier) deliver(ctx context.Context, to string, of Notification) error {
 	body, err := json.Marshal(of)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, deliverTime)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliverTime)
 	defer cancel()
-	if n.opts.Command != "" {
-		if err := n.run(ctx, of, body); err != nil {
-			return err
+	defer context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(endTime):
+			cancel()
+		case <-limited.Done():
 		}
+	})()
+	if to == toCommand {
+		return n.run(limited, of, body)
 	}
-	if n.opts.Webhook != "" {
-		return n.post(ctx, of, body)
-	}
-	return nil
+	return n.post(limited, of, body)
 }
 
 // run runs the command. Exit code 0 means that it is delivered.
