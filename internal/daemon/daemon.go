@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http/httputil"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -75,6 +76,7 @@ type Config struct {
 	Commands      Commands           // settings for the commands of agents
 	Workspaces    workspaces.Options // workspaces on other machines, in which sessions can work
 	Memory        Memory             // place and settings of memory
+	Notify        Notify             // who is told when a session waits or ends; nobody if OneCommand
 
 	// Notice is called with a line for people while clients wait, once for each
 	// reason. It may be nil.
@@ -95,6 +97,9 @@ type Node struct {
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
 	relays sync.WaitGroup // counts the clients that another process serves
+
+	proxyOnce sync.Once
+	proxy     *httputil.ReverseProxy // passes requests over HTTP on to the engine; nil before the first
 
 	notices         notices
 	promoted        chan struct{} // closed when this process has become the engine, or never will
@@ -481,6 +486,9 @@ func (n *Node) run(e *engine) {
 	n.work.Go(func() { n.serveSocket(e, first) })
 	n.work.Go(func() { n.watchStore(e) })
 	n.work.Go(func() { n.watchFolder(e) })
+	if !n.config.OneCommand {
+		n.notify(e)
+	}
 	if !n.config.Visitor {
 		n.work.Go(func() { e.tools.sweep(n.ctx, e.host) })
 		if !n.config.OneCommand && n.config.Keep > 0 {
@@ -530,15 +538,15 @@ func (n *Node) serveSocket(e *engine, l net.Listener) {
 		if err != nil {
 			return
 		}
-		relays.Go(func() { e.serveRelay(n.ctx, conn) })
+		relays.Go(func() { e.serveOther(n, conn) })
 	}
 }
 
 // serveRelay serves another process. It counts from when it has shown the token.
-func (e *engine) serveRelay(ctx context.Context, conn net.Conn) {
+func (e *engine) serveRelay(ctx context.Context, conn *begun) {
 	var counted atomic.Bool
 	_ = e.server.Serve(ctx, conn, rpc.Door{Private: true, Token: e.token, Admitted: func() { // the relay logs why the connection ended
-		gate.Admit(conn)
+		gate.Admit(conn.Conn)
 		if !counted.Swap(true) {
 			e.relays.Add(1)
 		}

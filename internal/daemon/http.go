@@ -153,8 +153,7 @@ func (n *Node) answer(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		refuse(w, http.StatusInternalServerError, "internal", err.Error())
 	case e == nil:
-		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, "not_the_engine", n.whyNotEngine())
+		n.passOn(w, r)
 	default:
 		e.answer(n, w, r)
 	}
@@ -177,7 +176,7 @@ func (n *Node) whyNotEngine() string {
 	if trouble := n.currentTakeoverError(); trouble != nil {
 		return fmt.Sprintf("there is no engine for now (trying again): %v", trouble)
 	}
-	return "another process is the engine of this data folder: send the request to that one, or stop it so that this one takes over"
+	return "another process is the engine of this data folder, and does not answer: try again"
 }
 
 // sessionAPI returns the API of sessions. It is made when it is first used: most engines are

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,9 +68,13 @@ func newHTTPDoor(n *Node, token string, hosts []string) *httpDoor {
 
 func (d *httpDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.next.ServeHTTP(w, r) }
 
-// route answers what needs no token, and hands the rest to those who do.
+// route answers what needs no token, and hands the rest to those who do. Paths are taken as
+// they are: one that is not in its shortest form is unknown, and not redirected to what it
+// may mean.
 func (d *httpDoor) route(w http.ResponseWriter, r *http.Request) {
 	switch p := r.URL.Path; {
+	case strings.HasPrefix(p, "/api") && path.Clean(p) != p:
+		hangUp(w, http.StatusNotFound, "not_found", "there is no such path; "+rest.Prefix+"/openapi.json lists all")
 	case p == "/healthz" || p == "/readyz":
 		d.health(w, r)
 	case p == rest.Prefix+"/signin":

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -36,8 +37,15 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
+	return newSiteWith(t, func(*daemon.Config) {})
+}
+
+// newSiteWith serves with a configuration.
+func newSiteWith(t *testing.T, change func(*daemon.Config)) *site {
+	t.Helper()
 	s := &site{t: t, work: t.TempDir(), client: &http.Client{Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	s.config = daemon.Config{Dir: t.TempDir(), Version: "test", Defaults: api.Defaults{Cwd: s.work}}
+	change(&s.config)
 	s.open("127.0.0.1:0")
 	t.Cleanup(func() {
 		p := connect(t, s.node)
@@ -306,7 +314,9 @@ func TestEventsArriveAsTheyHappen(t *testing.T) {
 	}
 	page := make(chan rest.Page, 1)
 	at = must[rest.Detail](s, "GET", "/sessions/"+id, "").Position
-	sent.Go(func() { page <- must[rest.Page](s, "GET", fmt.Sprintf("/sessions/%s/events?after=%d&wait=60", id, at), "") })
+	sent.Go(func() {
+		page <- must[rest.Page](s, "GET", fmt.Sprintf("/sessions/%s/events?after=%d&wait=60", id, at), "")
+	})
 	must[rest.Sent](s, "POST", "/sessions/"+id+"/messages", `{"text":"Reply with exactly: three"}`)
 	if p := <-page; len(p.Events) == 0 || p.Events[0].Position <= at {
 		t.Errorf("%+v", p)
@@ -482,5 +492,235 @@ func check(t *testing.T, operation, definitions json.RawMessage, e exchange) {
 	}
 	if _, err := p.Check(`{"answer":` + string(e.body) + `}`); err != nil {
 		t.Errorf("%v does not match the document: %v", e, err)
+	}
+}
+
+// Every route of the document is served, answers as the document says, and refuses what is
+// not for it.
+func TestEveryRouteIsDocumentedAndGuarded(t *testing.T) {
+	s := newSite(t)
+	operations, definitions := documented(s)
+	id := string(s.create("Run `sleep 1000` in the background").ID)
+	q := s.question()
+	must[rest.Accepted](s, "POST", "/questions/"+q.ID+"/answer", `{"digest":"`+q.Digest+`","answer":{"decision":"once"}}`)
+	s.awaitIdle(id)
+	tasks := must[rest.Tasks](s, "GET", "/tasks?session="+id, "")
+	if len(tasks.Tasks) != 1 {
+		t.Fatalf("%+v", tasks)
+	}
+	first := must[rest.Page](s, "GET", "/sessions/"+id+"/events?limit=1", "").Events[0]
+	var head struct{ ID string }
+	if err := json.Unmarshal(first.Event, &head); err != nil {
+		t.Fatal(err)
+	}
+	other := string(s.create("Ask me: why?").ID)
+	q = s.question()
+	names := strings.NewReplacer("{id}", id, "{task}", tasks.Tasks[0].TaskID, "{question}", q.ID, "{message}", "m", "{job}", "j")
+	bodies := map[string]string{
+		"post /sessions": `{"name":"n","folder":"/"}`, "patch /sessions/{id}": `{"name":"new","mode":"plan"}`, "post /sessions/{id}/fork": `{"at":3}`,
+		"post /sessions/{id}/rewind": `{"event":"` + head.ID + `"}`, "post /sessions/{id}/rewind/preview": `{"event":"` + head.ID + `"}`,
+		"post /sessions/{id}/messages": `{"text":"Reply with exactly: HELLO"}`, "post /sessions/{id}/stop": `{"reason":"enough"}`,
+		"post /sessions/{id}/tasks/{task}/input": `{"text":"x\n"}`, "post /questions/{question}/answer": `{"digest":"` + q.Digest + `","answer":{"text":"because"}}`,
+		"post /rules/revoke": `{"rule":"none"}`,
+	}
+	queries := map[string]string{"get /sessions/{id}/events": "?limit=2", "get /memory/page": "?page=none", "get /memory/search": "?q=x", "get /search": "?q=x", "get /sessions": "?state=idle&limit=1", "get /cost": "?by=session,day,model,purpose"}
+	statuses := map[string]int{ // where nothing was made that could be answered with
+		"delete /sessions/{id}/queue/{message}": 409, "post /rules/revoke": 404, "get /memory/page": 404, "post /jobs/{job}/retry": 404,
+		"post /signin": 400, "post /sessions/{id}/tasks/{task}/input": 409,
+	}
+	last := []string{"post /sessions/{id}/tasks/{task}/stop", "delete /sessions/{id}"}
+	for _, path := range slices.Sorted(maps.Keys(operations)) {
+		for _, method := range slices.Sorted(maps.Keys(operations[path])) {
+			name := method + " " + strings.TrimPrefix(path, rest.Prefix)
+			t.Run(name, func(t *testing.T) {
+				s.refuses(t, strings.ToUpper(method), names.Replace(path), bodies[name], slices.Sorted(maps.Keys(operations[path])))
+				if slices.Contains(last, name) || name == "get /events" {
+					return
+				}
+				e := s.ask(strings.ToUpper(method), names.Replace(path)+queries[name], bodies[name])
+				if want := statuses[name]; e.status >= 300 && e.status != want || want != 0 && e.status != want {
+					t.Errorf("%v", e)
+				}
+				check(t, operations[path][method], definitions, e)
+			})
+		}
+	}
+	for _, name := range last {
+		method, path, _ := strings.Cut(name, " ")
+		e := s.ask(strings.ToUpper(method), names.Replace(path), "")
+		if e.status >= 300 {
+			t.Errorf("%s: %v", name, e)
+		}
+		check(t, operations[rest.Prefix+path][method], definitions, e)
+	}
+	s.awaitIdle(other)
+}
+
+// refuses checks that a route refuses everybody and everything that is not for it.
+func (s *site) refuses(t *testing.T, method, path, body string, methods []string) {
+	t.Helper()
+	open := path == "/healthz" || path == "/readyz" || path == rest.Prefix+"/signin"
+	type refusal struct {
+		about, method, body string
+		headers             []string
+		status              int
+		code                string
+	}
+	list := []refusal{
+		{"a foreign host", method, body, []string{"Host", "evil.example"}, 421, "foreign_host"},
+		{"a foreign origin", method, body, []string{"Origin", "http://127.0.0.1:1"}, 403, "foreign_origin"},
+		{"another method", "OPTIONS", "", nil, 405, "method"},
+	}
+	if !open {
+		list = append(list,
+			refusal{"no token", method, body, []string{"Authorization", ""}, 401, "unauthorized"},
+			refusal{"a wrong token", method, body, []string{"Authorization", "Bearer secre"}, 401, "unauthorized"},
+			refusal{"a cookie alone", method, body, []string{"Authorization", "", "Host", daemon.ConsoleHost, "Cookie", "abide_console=a.1.b"}, 401, "unauthorized"})
+	}
+	if body != "" {
+		list = append(list,
+			refusal{"half a body", method, body[:len(body)-1], nil, 400, "invalid"},
+			refusal{"no object", method, `[]`, nil, 400, "invalid"},
+			refusal{"an unknown field", method, `{"nonsense":1}`, nil, 400, "invalid"},
+			refusal{"two values", method, body + body, nil, 400, "invalid"},
+			refusal{"a form", method, body, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "content_type"},
+			refusal{"a body that is too large", method, `{"x":"` + strings.Repeat("x", 25<<20) + `"}`, nil, 413, "too_large"})
+	}
+	if strings.Contains(path, "/sessions/") {
+		unknown := rest.Prefix + "/sessions/unknown" + path[strings.Index(path+"/", "/sessions/")+len("/sessions/")+36:]
+		if e := s.ask(method, unknown, body); e.status != 404 || !strings.Contains(e.String(), "not_found") {
+			t.Errorf("an unknown session: %v", e)
+		}
+	}
+	for _, r := range list {
+		e := s.ask(r.method, path, r.body, r.headers...)
+		if e.status != r.status || !strings.Contains(string(e.body), `"code":"`+r.code+`"`) || e.header.Get("Content-Type") != rest.ProblemType {
+			t.Errorf("%s: %v, want %d %s", r.about, e, r.status, r.code)
+		}
+		if r.status == 405 {
+			for _, m := range methods {
+				if !strings.Contains(e.header.Get("Allow"), strings.ToUpper(m)) {
+					t.Errorf("Allow is %q, without %s", e.header.Get("Allow"), m)
+				}
+			}
+		}
+	}
+}
+
+// A path is taken as it is written: nothing leads around the checks, or to another route.
+func TestPathsAreTakenAsTheyAre(t *testing.T) {
+	s := newSite(t)
+	id := string(s.create("Reply with exactly: HELLO").ID)
+	s.awaitIdle(id)
+	for path, want := range map[string]int{
+		"/api/v0/sessions/" + id:                          200,
+		"/api/v0/sessions/" + id + "/":                    404,
+		"/api/v0//sessions":                               404,
+		"/api/v0/./sessions":                              404,
+		"/api/v0/x/../sessions":                           404,
+		"/api/v0/sessions/..%2f..%2fhealthz":              404,
+		"/api/v0/sessions/%2e%2e/status":                  404,
+		"/api/v0/sessions/" + id + "%2fevents":            404,
+		"/api/v0/sessions/%00":                            404,
+		"/api/v0/Sessions":                                404,
+		"/api/v1/sessions":                                404,
+		"/api":                                            404,
+		"/api/v0":                                         404,
+		"/api/v0/processes/../sessions":                   404,
+		"/api/v0/openapi.json":                            200,
+		"/api/v0/sessions/" + strings.Repeat("x", 8<<10):  404,
+		"/api/v0/sessions?limit=0":                        400,
+		"/api/v0/sessions?state=busy":                     400,
+		"/api/v0/sessions?cursor=x":                       400,
+		"/api/v0/sessions?since=yesterday":                400,
+		"/api/v0/questions?wait=61":                       400,
+		"/api/v0/questions?session=unknown":               404,
+		"/api/v0/tasks?session=unknown":                   404,
+		"/api/v0/tasks?all=perhaps":                       400,
+		"/api/v0/events?sessions=" + id + "@x":            400,
+		"/api/v0/events?sessions=unknown":                 404,
+		"/api/v0/events?sessions=" + id + "," + id + "@1": 400,
+		"/api/v0/cost?by=hour":                            400,
+		"/api/v0/search":                                  400,
+		"/api/v0/sessions/" + id + "/events?after=-1":     400,
+		"/api/v0/sessions/" + id + "/log?hash=zz":         400,
+		"/api/v0/sessions/" + id + "/tasks/none":          404,
+		"/api/v0/sessions/" + id + "/tasks/none/output":   404,
+		"/api/v0/questions/none":                          404,
+	} {
+		if e := s.ask("GET", path, ""); e.status != want || want >= 400 && e.header.Get("Content-Type") != rest.ProblemType {
+			t.Errorf("%.60s: %v, want %d", path, e, want)
+		}
+	}
+}
+
+// A browser is let in by a link, once. Its cookie and its key are nothing without each other,
+// or from another origin.
+func TestABrowserNeedsItsCookieAndItsKey(t *testing.T) {
+	s := newSite(t)
+	port := s.base[strings.LastIndex(s.base, ":"):]
+	host, origin := daemon.ConsoleHost+port, "http://"+daemon.ConsoleHost+port
+	link := must[rest.Link](s, "POST", "/signin/links", "", "Host", host)
+	if want := origin + "/#signin=" + link.Token; link.URL != want {
+		t.Errorf("%s, want %s", link.URL, want)
+	}
+	in := func(token string, headers ...string) exchange {
+		return s.ask("POST", "/signin", `{"token":"`+token+`"}`, append([]string{"Authorization", "", "Host", host, "Origin", origin}, headers...)...)
+	}
+	for about, e := range map[string]exchange{
+		"no origin":         in(link.Token, "Origin", ""),
+		"another port":      in(link.Token, "Origin", "http://"+daemon.ConsoleHost+":1"),
+		"a page of another": in(link.Token, "Sec-Fetch-Site", "same-site"),
+		"the address":       in(link.Token, "Host", "127.0.0.1"+port, "Origin", "http://127.0.0.1"+port),
+		"another token":     in("guess"),
+		"no token":          in(""),
+	} {
+		if e.status < 400 || e.header.Get("Set-Cookie") != "" {
+			t.Errorf("%s: %v", about, e)
+		}
+	}
+	signed := in(link.Token)
+	var got rest.SignedIn
+	if err := json.Unmarshal(signed.body, &got); err != nil || signed.status != 200 {
+		t.Fatalf("%v: %v", signed, err)
+	}
+	set := signed.header.Get("Set-Cookie")
+	if !strings.Contains(set, "HttpOnly") || !strings.Contains(set, "SameSite=Strict") || strings.Contains(set, "Domain") {
+		t.Errorf("the cookie is %s", set)
+	}
+	if e := in(link.Token); e.status != 401 || !strings.Contains(e.String(), "link_spent") {
+		t.Errorf("a link was used twice: %v", e)
+	}
+	cookie, _, _ := strings.Cut(set, ";")
+	second := must[rest.Link](s, "POST", "/signin/links", "")
+	var other rest.SignedIn
+	if err := json.Unmarshal(in(second.Token).body, &other); err != nil {
+		t.Fatal(err)
+	}
+	browser := func(method, path string, headers ...string) int {
+		return s.ask(method, path, "", append([]string{"Authorization", "", "Host", host, "Cookie", cookie, "Abide-Key", got.Key}, headers...)...).status
+	}
+	for range 2 {
+		for about, test := range map[string]struct{ got, want int }{
+			"both":                         {browser("GET", "/me"), 200},
+			"a write with the origin":      {browser("POST", "/sessions", "Origin", origin, "Sec-Fetch-Site", "same-origin"), 201},
+			"a write without the origin":   {browser("POST", "/sessions"), 401},
+			"the cookie alone":             {browser("GET", "/me", "Abide-Key", ""), 401},
+			"the key alone":                {browser("GET", "/me", "Cookie", ""), 401},
+			"the key of another browser":   {browser("GET", "/me", "Abide-Key", other.Key), 401},
+			"another port of the host":     {browser("POST", "/sessions", "Origin", "http://"+daemon.ConsoleHost+":1"), 403},
+			"a page of another port":       {browser("GET", "/me", "Sec-Fetch-Site", "same-site"), 401},
+			"the address instead":          {browser("GET", "/me", "Host", "127.0.0.1"+port), 401},
+			"localhost instead":            {browser("GET", "/me", "Host", "localhost"+port), 401},
+			"a wrong token beside":         {browser("GET", "/me", "Authorization", "Bearer guess"), 401},
+			"a browser cannot make a link": {browser("POST", "/signin/links", "Origin", origin), 403},
+			"sign out":                     {browser("POST", "/signout", "Origin", origin), 204},
+		} {
+			if test.got != test.want {
+				t.Errorf("%s: %d, want %d", about, test.got, test.want)
+			}
+		}
+		s.stop() // a browser stays signed in
+		s.open("127.0.0.1" + port)
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -152,15 +151,10 @@ func answered(h handler) http.Handler {
 	})
 }
 
-// ServeHTTP answers a request. Paths are taken as they are: one that is not in its
-// shortest form is unknown, and not redirected to what it may mean.
+// ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if p := r.URL.Path; path.Clean(p) != p {
-		Refuse(w, notFound("there is no such path; "+Prefix+"/openapi.json lists all"))
-		return
-	}
 	s.mux.ServeHTTP(w, r)
 }
 
