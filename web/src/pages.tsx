@@ -15,7 +15,7 @@ function Table({ id, head, rows }: { id: string; head: string[]; rows: api.CostR
         <thead><tr><th scope="col">{name}</th>{numbers.map((h) => <th scope="col" class="num" key={h}>{h}</th>)}</tr></thead>
         <tbody>{rows.map((r, i) => {
           const s = r.sessionId ? byId(r.sessionId) : undefined;
-          return <tr key={i} data-cost={r.costUsd ?? ""}><td>{r.sessionId !== undefined ? <a href={href("s", r.sessionId)}>{s ? line(titleOf(s), 60) : r.sessionId.slice(0, 13)}</a> : visible(r.day ?? r.model ?? r.purpose ?? "deleted sessions")}</td><td class="num">{r.requests.toLocaleString()}</td><td class="num">{count(r.inputTokens + r.cacheReadTokens + r.cacheWriteTokens)}</td><td class="num">{count(r.outputTokens)}</td><td class="num">{r.costUsd === null ? "–" : usd(r.costUsd)}{r.unpricedRequests ? "*" : ""}</td></tr>;
+          return <tr key={i} data-cost={r.costUsd ?? ""}><td>{r.sessionId !== undefined ? <a href={href("s", r.sessionId)}>{s ? line(titleOf(s), 60) : r.sessionId.slice(0, 13)}</a> : shortPath(r.day ?? r.model ?? r.purpose ?? "deleted sessions", 26)}</td><td class="num">{r.requests.toLocaleString()}</td><td class="num">{count(r.inputTokens + r.cacheReadTokens + r.cacheWriteTokens)}</td><td class="num">{count(r.outputTokens)}</td><td class="num">{r.costUsd === null ? "–" : usd(r.costUsd)}{r.unpricedRequests ? "*" : ""}</td></tr>;
         })}</tbody>
       </table>
     </div>

@@ -111,7 +111,7 @@ export function Timeline({ id, position }: { id: string; position: number }) {
         <table class="data" id="timeline-table">
           <caption>Spans of the turn of {fullTime(turn.from)}</caption>
           <thead><tr><th scope="col">What</th><th scope="col">Name</th><th scope="col" class="num">Began after</th><th scope="col" class="num">Took</th><th scope="col">Note</th></tr></thead>
-          <tbody>{spans.map((s, i) => <tr key={i} data-kind={s.kind} data-seq={s.seq} data-ms={to(s) - s.from}><td><Chip kind={"span-" + s.kind}>{names[s.kind]}</Chip></td><td>{shortPath(s.name, 44)}</td><td class="num">{span(s.from - turn.from)}</td><td class="num">{span(to(s) - s.from)}{s.open ? " …" : ""}</td><td>{line(s.note, 120)}</td></tr>)}</tbody>
+          <tbody>{spans.map((s, i) => <tr key={i} data-kind={s.kind} data-seq={s.seq} data-ms={to(s) - s.from}><td><Chip kind={"span-" + s.kind}>{names[s.kind]}</Chip></td><td>{shortPath(s.name, 26)}</td><td class="num">{span(s.from - turn.from)}</td><td class="num">{span(to(s) - s.from)}{s.open ? " …" : ""}</td><td>{line(s.note, 120)}</td></tr>)}</tbody>
         </table>
       </div>
     </div>
