@@ -11,7 +11,7 @@ fuzz_targets = for dir in $$(go list -f '{{.Dir}}' ./...); do sed -n "s|^func \(
 fuzzed       = $(fuzz_targets) | xargs -r -L 1 -P $$(getconf _NPROCESSORS_ONLN) \
                bash -c 'go test -run "^$$" -fuzz "^$$1$$" -fuzztime $(1) -fuzzminimizetime 10x -parallel 1 "$$0"'
 
-.PHONY: help build man run test quick lint fmt bench fuzz fuzz-short bench-sdk conformance soak clean
+.PHONY: help build man run test quick lint fmt bench fuzz fuzz-short bench-sdk conformance soak web web-check test-web screens clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,24 @@ soak: ## new random numbers for every test that draws some; 10,000 turns in one 
 	ABIDE_SOAK=10m go test -race -timeout 60m -run 'Random|Relay|Stop' -v ./internal/killtest
 	ABIDE_SOAK=10m go test -race -timeout 120m -run 'Matrix' -v ./cmd/abide
 	ABIDE_CROWD=200x10 go -C sdk test -race -timeout 60m -run 'Crowd|EveryEvent' -v .
+
+web/node_modules: web/package-lock.json
+	npm --prefix web ci --no-audit --no-fund --silent
+	@touch $@
+
+web: web/node_modules ## build the console in internal/console/dist from its sources in web
+	cd web && node node_modules/typescript/bin/tsc --noEmit && node build.mjs
+
+web-check: web/node_modules ## check that internal/console/dist is what the sources give, byte for byte
+	cd web && node node_modules/typescript/bin/tsc --noEmit && node build.mjs ../bin/console
+	diff -r bin/console internal/console/dist
+
+test-web: ## test the console in Chromium, against bin/abide
+	@if ! command -v npm >/dev/null || ! command -v chromium >/dev/null; then echo 'test-web is skipped: it needs npm and chromium.'; \
+	else $(MAKE) --no-print-directory build web/node_modules && cd web && node --test --test-concurrency=1 --test-reporter=spec test/console.test.mjs; fi
+
+screens: build web/node_modules ## make the pictures of the console in docs/screens
+	cd web && node test/screens.mjs ../docs/screens
 
 clean: ## remove what build made
 	rm -rf bin

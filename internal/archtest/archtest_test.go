@@ -58,7 +58,7 @@ func files(t *testing.T, visit func(name string)) {
 			return err
 		case !d.IsDir():
 			visit(name)
-		case name == "bin" || d.Name() == ".git" || strings.HasSuffix(name, "testdata/fuzz") || name != "." && isModule(name):
+		case name == "bin" || d.Name() == ".git" || d.Name() == "node_modules" || strings.HasSuffix(name, "testdata/fuzz") || name != "." && isModule(name):
 			return fs.SkipDir
 		}
 		return nil

@@ -17,8 +17,8 @@ const serveHelp = `Run the engine of the data folder until it is stopped (SIGINT
 work continues when no other abide process runs. Other abide processes on the same
 data folder use it through its private socket.
 
-With --listen, clients can connect over TCP, and with --http, programs can start and
-watch durable commands (see docs/WORKSPACE.md). Both must present a token. It is read
+With --listen, clients can connect over TCP, and with --http, programs and browsers can
+use sessions and durable commands over HTTP (see docs/HTTP.md). Both must present a token. It is read
 from --token-file or ABIDE_TOKEN; without either, one is created and kept in the data
 folder. Connections are not encrypted: to serve other machines, put a proxy with
 TLS in front, and name with --http-host what HTTP clients call it.`
@@ -32,7 +32,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Args:    arguments(0, 0, "no arguments"),
 	}
 	listen := c.Flags().String("listen", "", "serve TCP clients on `ADDRESS:PORT`; port 0 means any free port")
-	web := c.Flags().String("http", "", "serve the process API over HTTP on `ADDRESS:PORT`")
+	web := c.Flags().String("http", "", "serve the API and the console over HTTP on `ADDRESS:PORT`")
 	hosts := c.Flags().StringSlice("http-host", nil, "`NAME` by which HTTP clients may call this server, beside its addresses and localhost")
 	file := c.Flags().String("token-file", "", "`FILE` with the token that TCP and HTTP clients must present")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {

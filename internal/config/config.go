@@ -44,6 +44,7 @@ type Config struct {
 	MCP          MCP                 `toml:"mcp" doc:"MCP servers, which bring tools."`
 	Instructions Instructions        `toml:"instructions" doc:"Files with instructions for the model."`
 	Store        Store               `toml:"store" doc:"How the log is stored."`
+	Notify       Notify              `toml:"notify" doc:"Who is told when a session waits for a person, or has ended its turn; abide serve does that."`
 	Retention    Retention           `toml:"retention" doc:"How long things are kept; everything is kept if nothing is set."`
 }
 
@@ -215,6 +216,7 @@ func (c *Config) check() []mistake {
 	list = given(list, path{"memory", "extract_threshold"}, c.Memory.ExtractThreshold)
 	list = given(list, path{"memory", "recall_tokens"}, c.Memory.Recall)
 	list = c.Budget.check(list)
+	list = c.Notify.check(list)
 	list = checkRules(list, path{"permissions", "allow"}, c.Permissions.Allow, approval.CheckAllow)
 	list = checkRules(list, path{"permissions", "ask"}, c.Permissions.Ask, approval.Check)
 	list = checkRules(list, path{"permissions", "deny"}, c.Permissions.Deny, approval.Check)

@@ -215,6 +215,9 @@ func (l Layer) anchor(values map[string]any) {
 		anchorKey(pod, "pwd", dir)
 	}
 	anchorPlaces(values, dir)
+	if notify, ok := values["notify"].(map[string]any); ok {
+		anchorKey(notify, "secret_file", dir)
+	}
 	commands, _ := values["commands"].(map[string]any)
 	if list, ok := commands["writable"].([]any); ok {
 		for i := range list {
@@ -310,7 +313,7 @@ func userOnly(key string) bool {
 	case "commands.sandbox", "commands.writable", "commands.network", "store.key_file", "workspace.patience":
 		return true
 	}
-	return strings.HasPrefix(key, "retention.") || strings.HasPrefix(key, "workspaces.") || strings.HasPrefix(key, "budget.")
+	return strings.HasPrefix(key, "retention.") || strings.HasPrefix(key, "workspaces.") || strings.HasPrefix(key, "budget.") || strings.HasPrefix(key, "notify.")
 }
 
 // narrow removes the keys that a project may not set, and returns them.

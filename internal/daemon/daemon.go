@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http/httputil"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,7 @@ import (
 	"github.com/abide-run/abide/internal/project/trust"
 	"github.com/abide-run/abide/internal/relay"
 	"github.com/abide-run/abide/internal/server/gate"
+	"github.com/abide-run/abide/internal/server/rest"
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/tool/agent"
@@ -74,6 +76,7 @@ type Config struct {
 	Commands      Commands           // settings for the commands of agents
 	Workspaces    workspaces.Options // workspaces on other machines, in which sessions can work
 	Memory        Memory             // place and settings of memory
+	Notify        Notify             // who is told when a session waits or ends; nobody if OneCommand
 
 	// Notice is called with a line for people while clients wait, once for each
 	// reason. It may be nil.
@@ -94,6 +97,9 @@ type Node struct {
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
 	relays sync.WaitGroup // counts the clients that another process serves
+
+	proxyOnce sync.Once
+	proxy     *httputil.ReverseProxy // passes requests over HTTP on to the engine; nil before the first
 
 	notices         notices
 	promoted        chan struct{} // closed when this process has become the engine, or never will
@@ -373,6 +379,10 @@ type engine struct {
 	socket net.Listener
 	token  string       // token that processes of ours show on the socket
 	relays atomic.Int64 // number of connections of other processes
+
+	remembered rpc.Memory
+	webOnce    sync.Once
+	web        *rest.Server // API of sessions over HTTP; nil before its first request
 }
 
 // startEngine opens the store, listens, and continues unfinished turns unless this
@@ -433,6 +443,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	})
 	e.worker.SetHost(e.host)
 	e.tools.host = e.host
+	e.remembered = remembered{e.host, e.worker, books}
 	trusted := trust.Open(n.folder.Dir())
 	e.server = rpc.New(e.host, rpc.Options{
 		Version: n.config.Version, Log: n.log, Models: found.list, Tasks: e.tools.shown(), Shell: e.tools.shell(), Agents: agent.Briefs(),
@@ -440,7 +451,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		Start:      e.tools.processes.StartReading,
 		Workspaces: e.tools.workspaces.registry,
 		Places:     known, Trust: &trusted, Instructions: n.config.Instructions,
-		Memory: remembered{e.host, e.worker, books},
+		Memory: e.remembered,
 		Store:  n.ownStore(),
 		MCP:    mcp.OpenStore(n.folder.MCPServers()),
 	})
@@ -475,6 +486,9 @@ func (n *Node) run(e *engine) {
 	n.work.Go(func() { n.serveSocket(e, first) })
 	n.work.Go(func() { n.watchStore(e) })
 	n.work.Go(func() { n.watchFolder(e) })
+	if !n.config.OneCommand {
+		n.notify(e)
+	}
 	if !n.config.Visitor {
 		n.work.Go(func() { e.tools.sweep(n.ctx, e.host) })
 		if !n.config.OneCommand && n.config.Keep > 0 {
@@ -524,15 +538,15 @@ func (n *Node) serveSocket(e *engine, l net.Listener) {
 		if err != nil {
 			return
 		}
-		relays.Go(func() { e.serveRelay(n.ctx, conn) })
+		relays.Go(func() { e.serveOther(n, conn) })
 	}
 }
 
 // serveRelay serves another process. It counts from when it has shown the token.
-func (e *engine) serveRelay(ctx context.Context, conn net.Conn) {
+func (e *engine) serveRelay(ctx context.Context, conn *begun) {
 	var counted atomic.Bool
 	_ = e.server.Serve(ctx, conn, rpc.Door{Private: true, Token: e.token, Admitted: func() { // the relay logs why the connection ended
-		gate.Admit(conn)
+		gate.Admit(conn.Conn)
 		if !counted.Swap(true) {
 			e.relays.Add(1)
 		}
@@ -556,6 +570,10 @@ func (e *engine) connect(n *Node) net.Conn {
 func (e *engine) close() error {
 	if e.socket != nil {
 		e.socket.Close()
+	}
+	e.webOnce.Do(func() {}) // nobody makes it from now on
+	if e.web != nil {
+		e.web.Close()
 	}
 	e.worker.Stop()
 	e.host.Close()

@@ -44,7 +44,7 @@ func TestABodyHasToArrive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := make(listenerOf, 1)
-				server := newHTTPServer(refuseForeign(nil, bearer("secret", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				server := newHTTPServer(refuseForeign(nil, newHTTPDoor(nil, "secret", nil).admitted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if _, err := io.ReadAll(r.Body); err != nil {
 						w.WriteHeader(http.StatusRequestTimeout)
 						return

@@ -2,9 +2,6 @@ package daemon
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +22,8 @@ import (
 	"github.com/abide-run/abide/internal/process/sandbox"
 	"github.com/abide-run/abide/internal/server/gate"
 	"github.com/abide-run/abide/internal/server/httpapi"
+	"github.com/abide-run/abide/internal/server/rest"
+	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/tool"
 )
 
@@ -39,12 +38,13 @@ const (
 // maxHeader is the maximum size of the header of a request.
 const maxHeader = 32 << 10
 
-// ServeHTTP serves HTTP clients that present the token, until ctx is done. Requests
-// under way then get a second to finish. A client can call the server by an address, by
-// localhost and by the names in hosts; see refuseForeign.
+// ServeHTTP serves HTTP clients that present the token, and browsers that are signed in, until
+// ctx is done. Requests under way then get a second to finish; streams end at once. A client
+// can call the server by an address, by localhost, and by the names in hosts; see
+// refuseForeign. Browsers call it by ConsoleHost or a name in hosts.
 func (n *Node) ServeHTTP(ctx context.Context, l net.Listener, token string, hosts ...string) error {
-	s := newHTTPServer(refuseForeign(hosts, bearer(token, http.HandlerFunc(n.answer))))
-	s.BaseContext = func(net.Listener) context.Context { return n.ctx }
+	s := newHTTPServer(newHTTPDoor(n, token, hosts))
+	s.BaseContext = func(net.Listener) context.Context { return rest.WithLeaving(n.ctx, ctx) }
 	s.ErrorLog = slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)
 	stop := func() {
 		soon, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -55,6 +55,7 @@ func (n *Node) ServeHTTP(ctx context.Context, l net.Listener, token string, host
 	}
 	defer context.AfterFunc(ctx, stop)()
 	defer context.AfterFunc(n.ctx, stop)()
+	defer n.announce(l.Addr())()
 	if err := s.Serve(gate.New(gate.Limits{}).Listen(l)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve HTTP on %s: %w", l.Addr(), err)
 	}
@@ -107,23 +108,6 @@ func isSame(origin, host string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && strings.EqualFold(u.Host, host)
 }
 
-// bearer refuses requests without the token.
-func bearer(token string, to http.Handler) http.Handler {
-	want := sha256.Sum256([]byte(token))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		got := sha256.Sum256([]byte(strings.TrimSpace(given)))
-		if token == "" || !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			hangUp(w, http.StatusUnauthorized, "unauthorized", "present the token of this server: Authorization: Bearer TOKEN")
-			return
-		}
-		gate.AdmitRequest(r.Context())
-		limitBody(w, r)
-		to.ServeHTTP(w, r)
-	})
-}
-
 // limitBody limits the time in which the body of a request has to arrive.
 func limitBody(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength == 0 {
@@ -158,27 +142,32 @@ func hangUp(w http.ResponseWriter, status int, code, message string) {
 }
 
 func refuse(w http.ResponseWriter, status int, code, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(struct { // an error means that the client is gone
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	}{code, message})
+	rest.Refuse(w, &rest.Problem{Status: status, Code: code, Detail: message})
 }
 
-// answer handles a request if the engine is in this process, and refuses it otherwise.
+// answer handles a request if the engine is in this process, and passes it on to the engine
+// otherwise.
 func (n *Node) answer(w http.ResponseWriter, r *http.Request) {
 	e, err := n.currentEngine()
 	switch {
 	case err != nil:
 		refuse(w, http.StatusInternalServerError, "internal", err.Error())
 	case e == nil:
-		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, "not_the_engine", n.whyNotEngine())
+		n.passOn(w, r)
+	default:
+		e.answer(n, w, r)
+	}
+}
+
+// answer handles a request of somebody who may make it.
+func (e *engine) answer(n *Node, w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path != httpapi.Prefix && !strings.HasPrefix(r.URL.Path, httpapi.Prefix+"/"):
+		e.sessionAPI(n).ServeHTTP(w, r)
 	case e.tools.processes == nil:
 		refuse(w, http.StatusNotImplemented, "unsupported", process.ErrUnsupported.Error())
 	default:
-		e.http().ServeHTTP(w, r)
+		e.processAPI().ServeHTTP(w, r)
 	}
 }
 
@@ -187,13 +176,31 @@ func (n *Node) whyNotEngine() string {
 	if trouble := n.currentTakeoverError(); trouble != nil {
 		return fmt.Sprintf("there is no engine for now (trying again): %v", trouble)
 	}
-	return "another process is the engine of this data folder: send the request to that one, or stop it so that this one takes over"
+	return "another process is the engine of this data folder, and does not answer: try again"
 }
 
-// http returns the process API for the sessions of the engine. Their commands have a
+// sessionAPI returns the API of sessions. It is made when it is first used: most engines are
+// there for one command, and serve nobody over HTTP.
+func (e *engine) sessionAPI(n *Node) *rest.Server {
+	e.webOnce.Do(func() {
+		e.web = rest.New(rest.Options{
+			Version: n.config.Version, Log: n.log, Host: e.host, Memory: e.remembered, Tasks: e.tools.shown(), Input: e.tools.input(), Checkout: e.server.Checkout,
+			Connect: func(context.Context) (io.ReadWriteCloser, error) {
+				ours, theirs := net.Pipe()
+				n.work.Go(func() {
+					_ = e.server.Serve(n.ctx, theirs, rpc.Door{Positions: true, Defaults: n.config.Defaults}) // its only client is in this process
+				})
+				return ours, nil
+			},
+		})
+	})
+	return e.web
+}
+
+// processAPI returns the process API for the sessions of the engine. Their commands have a
 // plain environment: clients with the token may run commands, but must not read the API
 // keys in the environment of this process.
-func (e *engine) http() http.Handler {
+func (e *engine) processAPI() http.Handler {
 	return httpapi.New(clientProcesses{routedProcesses{e.tools.workspaces}, e}, httpapi.Options{
 		Owner: func(r *http.Request, session string) (process.Owner, error) {
 			_, err := e.store.Session(r.Context(), event.SessionID(session))

@@ -93,12 +93,39 @@ func TestHTTPIsForThoseWhoKnowTheTokenAndASession(t *testing.T) {
 	}
 }
 
-func TestHTTPOfARelaySaysThatItIsNotTheEngine(t *testing.T) {
+// A process that is not the engine passes requests on, also those that take their time. When
+// the engine ends, it answers them itself.
+func TestHTTPOfARelayIsPassedOn(t *testing.T) {
 	dir := t.TempDir()
-	engine := open(t, dir)
+	engine, err := daemon.Open(t.Context(), daemon.Config{Dir: dir, Version: "test", Defaults: api.Defaults{Cwd: dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	relay := open(t, dir)
 	connect(t, engine).must(api.SessionCreate, map[string]any{"sessionId": "s"}, nil)
-	if status, body := start(t, serveHTTP(t, relay), "Bearer secret", "s"); status != 503 || !strings.Contains(body, "not_the_engine") {
+	url := serveHTTP(t, relay)
+	if status, body := start(t, url, "Bearer secret", "s"); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := start(t, url, "Bearer wrong", "s"); status != 401 {
+		t.Errorf("%d %s", status, body)
+	}
+	if got := printed(t, url, `{"command":"echo passed on"}`); got != "passed on\n" {
+		t.Errorf("%q", got)
+	}
+	sessions := strings.TrimSuffix(url, "/processes") + "/sessions"
+	if status, body := ask(t, http.MethodGet, sessions+"/s", "Bearer secret", "", ""); status != 200 || !strings.Contains(body, `"id":"s"`) {
+		t.Errorf("%d %s", status, body)
+	}
+	if err := engine.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for !relay.Engine() {
+		if status, body := ask(t, http.MethodGet, sessions+"/s", "Bearer secret", "", ""); status != 200 && status != 503 {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	if status, body := ask(t, http.MethodGet, sessions+"/s", "Bearer secret", "", ""); status != 200 {
 		t.Errorf("%d %s", status, body)
 	}
 }

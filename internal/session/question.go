@@ -87,6 +87,7 @@ func (qs Questions) Open(ctx context.Context, id event.SessionID, filter func(ev
 // another session than the one that asks if an agent asks.
 type Unanswered struct {
 	Session event.SessionID
+	Asker   event.SessionID // session that asks: Session, or an agent that works for it
 	Asked   event.Event
 }
 
@@ -110,7 +111,7 @@ func (qs Questions) All(ctx context.Context, skip func(error) bool) ([]Unanswere
 			return nil, err
 		}
 		for _, e := range own {
-			list = append(list, Unanswered{qs.answeredIn(ctx, id), e})
+			list = append(list, Unanswered{Session: qs.answeredIn(ctx, id), Asker: id, Asked: e})
 		}
 		qs.host.Unload(id) // there may be more sessions than fit into memory
 	}

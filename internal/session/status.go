@@ -39,6 +39,9 @@ func (s Status) Hides(n event.Seq) bool {
 	return slices.ContainsFunc(s.hidden, func(d event.HistoryHiddenData) bool { return n >= d.From && n <= d.To })
 }
 
+// TakenBack returns the ranges of events that were taken back.
+func (s Status) TakenBack() []event.HistoryHiddenData { return s.hidden }
+
 // Status returns a summary of a session's state, with the open questions of its
 // agents.
 func (h *Host) Status(ctx context.Context, id event.SessionID) (Status, error) {

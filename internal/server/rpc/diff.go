@@ -81,6 +81,13 @@ func (g repository) checkout() (c checkout) {
 	return c
 }
 
+// Checkout returns what git says of a folder of this machine: the name of the repository
+// on its host, and the branch. What is not known is empty.
+func (s *Server) Checkout(ctx context.Context, dir string) (repository, branch string) {
+	c := (&sieve{ctx: ctx, start: s.opts.Start}).checkout(dir)
+	return c.repository, c.branch
+}
+
 // nameOfRemote is the owner and the name in the address of a repository, which is
 // a URL, or HOST:PATH.
 func nameOfRemote(address string) string {

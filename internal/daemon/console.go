@@ -1,0 +1,6 @@
+package daemon
+
+import "github.com/abide-run/abide/internal/console"
+
+// consoleHandler serves the files of the console.
+var consoleHandler = console.Handler()

@@ -1,0 +1,90 @@
+package daemon_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/daemon"
+	"github.com/abide-run/abide/internal/server/notify"
+	"github.com/abide-run/abide/internal/server/rest"
+)
+
+// A hook is a webhook that fails a few times.
+type hook struct {
+	*httptest.Server
+	got  chan notify.Notification // what was delivered
+	fail chan struct{}            // holds a token for each request that is to fail
+}
+
+func newHook(t *testing.T) *hook {
+	h := &hook{got: make(chan notify.Notification, 100), fail: make(chan struct{}, 100)}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if want := "v1," + notify.Sign("key", r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp"), body); err != nil || r.Header.Get("webhook-signature") != want {
+			t.Errorf("the signature is %q, want %q (%v)", r.Header.Get("webhook-signature"), want, err)
+		}
+		select {
+		case <-h.fail:
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		default:
+		}
+		var n notify.Notification
+		if err := json.Unmarshal(body, &n); err != nil || n.ID != r.Header.Get("webhook-id") {
+			t.Errorf("%s: %v", body, err)
+		}
+		h.got <- n
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+// A person is told of every question that waits and of every turn that ends: once, although
+// deliveries fail and the daemon is restarted.
+func TestPeopleAreToldOnce(t *testing.T) {
+	h := newHook(t)
+	dir := t.TempDir()
+	s := newSiteWith(t, func(c *daemon.Config) {
+		c.Notify = daemon.Notify{
+			Webhook: h.URL, Secret: "key", Again: []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond},
+			Command: `cat >> ` + filepath.Join(dir, "told") + `; echo " $ABIDE_NOTIFY_KIND $ABIDE_NOTIFY_SESSION" >> ` + filepath.Join(dir, "told"),
+		}
+	})
+	h.fail <- struct{}{}
+	h.fail <- struct{}{}
+	id := s.create("Ask me: why?").ID
+	n := <-h.got
+	if q := s.question(); n.Kind != notify.Waits || n.SessionID != id || n.Title != "Ask me: why?" || q.SessionID != id {
+		t.Errorf("%+v", n)
+	}
+	s.stop()
+	s.open("127.0.0.1:0")
+	q := s.question()
+	must[rest.Accepted](s, "POST", "/questions/"+q.ID+"/answer", `{"digest":"`+q.Digest+`","answer":{"text":"because"}}`)
+	n = <-h.got
+	if n.Kind != notify.Ends || n.SessionID != id {
+		t.Errorf("%+v", n)
+	}
+	s.awaitIdle(string(id))
+	other := s.create("Reply with exactly: HELLO").ID
+	if n = <-h.got; n.Kind != notify.Ends || n.SessionID != other {
+		t.Errorf("%+v", n)
+	}
+	s.stop()
+	s.open("127.0.0.1:0")
+	last := s.create("Reply with exactly: BYE").ID // whatever was told twice comes before it
+	if n = <-h.got; n.SessionID != last {
+		t.Errorf("%+v", n)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "told"))
+	if err != nil || !strings.Contains(string(text), " ends "+string(last)) || strings.Count(string(text), " ends "+string(other)) != 1 || strings.Count(string(text), " waits "+string(id)) != 1 {
+		t.Errorf("%s: %v", text, err)
+	}
+}

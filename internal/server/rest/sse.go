@@ -1,0 +1,83 @@
+package rest
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	// heartbeat is the interval of comments, so that no proxy takes a stream for dead.
+	heartbeat = 15 * time.Second
+	// stall is how long a reader may take nothing before its stream is ended. It can come
+	// back with the last position that it has seen.
+	stall = time.Minute
+)
+
+// A sender writes a stream of events until a write fails.
+type sender struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	buf     []byte
+	err     error
+}
+
+// startStream begins a stream. The proxies that know the header pass it on piece by piece.
+func startStream(w http.ResponseWriter) *sender {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	s := &sender{w: w, control: http.NewResponseController(w)}
+	s.comment("here it comes")
+	s.flush()
+	return s
+}
+
+func (s *sender) comment(text string) {
+	s.buf = append(append(append(s.buf, ": "...), text...), "\n\n"...)
+}
+
+// id begins a frame with the place at which a reader that saw it goes on.
+func (s *sender) id(n int64) {
+	s.buf = append(strconv.AppendInt(append(s.buf, "id: "...), n, 10), '\n')
+}
+
+// frame adds an event, whose data is the parts one after the other.
+func (s *sender) frame(name string, parts ...[]byte) {
+	s.buf = append(append(append(s.buf, "event: "...), name...), "\ndata: "...)
+	for _, part := range parts {
+		s.data(part)
+	}
+	s.buf = append(s.buf, "\n\n"...)
+}
+
+// data adds data, each line of it as a line of the frame.
+func (s *sender) data(b []byte) {
+	for {
+		i := bytes.IndexAny(b, "\r\n")
+		if i < 0 {
+			s.buf = append(s.buf, b...)
+			return
+		}
+		s.buf = append(append(s.buf, b[:i]...), "\ndata: "...)
+		b = b[i+1:]
+	}
+}
+
+// flush sends what was added.
+func (s *sender) flush() {
+	if len(s.buf) == 0 || s.err != nil {
+		return
+	}
+	_ = s.control.SetWriteDeadline(time.Now().Add(stall)) // a server without deadlines has none
+	if _, s.err = s.w.Write(s.buf); s.err == nil {
+		s.err = s.control.Flush()
+	}
+	s.buf = s.buf[:0]
+	if cap(s.buf) > maxBehind {
+		s.buf = nil // a burst is over
+	}
+}

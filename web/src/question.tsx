@@ -1,0 +1,265 @@
+// A question that waits for a person: what it is about, and what each answer grants.
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import * as api from "./api";
+import { Diff, StatLine, diffstat } from "./diff";
+import { Markdown } from "./markdown";
+import { answered, href, questions, titleOf } from "./state";
+import { line, shortPath, usd, visible } from "./text";
+import { Age, Button, Chip, Icon, say } from "./ui";
+
+const verbs: Record<string, string> = { run: "Run", write: "Write", read: "Read", fetch: "Fetch", call: "Call", answer: "Answer", approve: "Approve", "fill in": "Fill in", continue: "Continue" };
+export const verbOf = (q: api.Question) => verbs[q.verb ?? ""] ?? (q.verb ? visible(q.verb) : "Decide");
+export const objectOf = (q: api.Question) =>
+  q.object || q.permission?.command || q.permission?.file || q.permission?.url || q.input?.question || q.plan?.summary || q.form?.message || q.external?.tool || "";
+
+/** armTime is how long an answer must have been on the screen before it can be given. */
+export const armTime = 500;
+
+/** useArmed is true once nothing has moved for a moment: a tap that was meant for what stood
+ * here before does nothing. */
+function useArmed(key: string): boolean {
+  const [armed, set] = useState("");
+  useEffect(() => {
+    const t = setTimeout(() => set(key), armTime);
+    return () => clearTimeout(t);
+  }, [key]);
+  return armed === key;
+}
+
+function Choice({ armed, busy, kind, label, sub, onClick }: { armed: boolean; busy: boolean; kind: string; label: string; sub?: ComponentChildren; onClick: () => void }) {
+  return (
+    <button type="button" class={`choice ${kind} ${armed ? "armed" : ""}`} aria-disabled={!armed || busy} onClick={() => { if (armed && !busy) onClick(); }}>
+      <span class="choice-label">{label}</span>
+      {sub && <span class="choice-sub">{sub}</span>}
+    </button>
+  );
+}
+
+/** settled notes how a question ended, so that it leaves the list on every part of the page. */
+function settled(q: api.Question, how: string): void {
+  answered.value = new Map(answered.value).set(q.id, how);
+}
+
+export function useAnswer(q: api.Question) {
+  const [busy, set] = useState(false);
+  const give = async (body: object, done: string) => {
+    set(true);
+    try {
+      await api.answer(q, body);
+      settled(q, done);
+      say(done);
+    } catch (e) {
+      if (e instanceof api.Problem && (e.code === "not_open" || e.status === 404 || e.status === 410)) { settled(q, "Answered elsewhere"); say("Answered elsewhere: nothing was changed by your answer."); }
+      else if (e instanceof api.Problem && e.code === "question_changed") {
+        say("The question changed while you read it. Look at it again.", "bad");
+        questions.value = (await api.questions()).questions;
+      } else say(String((e as Error).message), "bad");
+    }
+    set(false);
+  };
+  return { busy, give };
+}
+
+function Reading({ p }: { p: api.Permission }) {
+  const facts: ComponentChildren[] = [];
+  if (p.understood === false) facts.push(<Chip kind="bad">Not understood: anything may happen</Chip>);
+  if (p.network) facts.push(<Chip kind="warn">Network</Chip>);
+  const outside = new Set(p.outside ?? []), writes = p.writes ?? [];
+  for (const w of writes.slice(0, 4)) facts.push(outside.has(w) ? <Chip kind="bad">Writes outside the folder: {shortPath(w, 30)}</Chip> : <Chip kind="warn">Writes {shortPath(w, 32)}</Chip>);
+  if (writes.length > 4) facts.push(<Chip kind="warn">and {writes.length - 4} more</Chip>);
+  for (const w of [...outside].filter((w) => !writes.includes(w)).slice(0, 3)) facts.push(<Chip kind="bad">Outside the folder: {shortPath(w, 32)}</Chip>);
+  if (p.protected) facts.push(<Chip kind="bad">Protected: {visible(p.protected)}</Chip>);
+  if (p.terminal) facts.push(<Chip kind="plain">With a terminal</Chip>);
+  if (p.input) facts.push(<Chip kind="plain">Takes input later</Chip>);
+  if (!facts.length && p.kind === "shell" && p.understood !== false) facts.push(<Chip kind="plain">No writes, no network seen</Chip>);
+  return <>{facts.length > 0 && <div class="facts">{facts}</div>}</>;
+}
+
+function CommandReading({ p }: { p: api.Permission }) {
+  const list = p.reading ?? [];
+  if (list.length < 2 && !list.some((c) => c.redirects?.length)) return null;
+  return (
+    <ol class="reading" aria-label="How the command line was read">
+      {list.slice(0, 8).map((c, i) => (
+        <li key={i}>
+          <span class="join">{c.join ? visible(c.join) : ""}</span>
+          <code dir="ltr">{c.words.map((w) => visible(w)).join(" ")}{(c.redirects ?? []).map((r) => <b> {r.operator} {visible(r.target)}</b>)}</code>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  return <div class="fact"><dt>{name}</dt><dd>{children}</dd></div>;
+}
+
+/** QuestionCard shows one question so that it fits a phone, with its answers at the bottom. */
+export function QuestionCard({ q, place = "", inSession = false }: { q: api.Question; place?: string; inSession?: boolean }) {
+  const head = useRef<HTMLHeadingElement>(null);
+  const p = q.permission;
+  const s = q.session;
+  return (
+    <article class={"question" + (inSession ? " inline" : "")} aria-labelledby={"q-" + q.id}>
+      <div class="question-body" tabIndex={0} role="region" aria-label="What is asked">
+        <h2 id={"q-" + q.id} ref={head} class="ask"><span class="verb">{verbOf(q)}</span>{p?.tool && p.kind !== "shell" ? <span class="tool">{visible(p.tool)}</span> : null}</h2>
+        <Object q={q} />
+        {p && <Reading p={p} />}
+        {p && <CommandReading p={p} />}
+        {p?.leadsTo?.length ? <p class="small warn-text">The path leads to {p.leadsTo.map((x) => shortPath(x)).join(", ")}</p> : null}
+        {p?.diff && <div class="diffbox"><div class="diffhead"><Icon name="file" size={14} /><span class="path" dir="ltr">{shortPath(p.file ?? "")}</span><StatLine stat={p.diffstat ?? diffstat(p.diff)} /></div><Diff diff={p.diff} first={14} file={false} /></div>}
+        {q.plan && <div class="planbox"><Markdown text={q.plan.content || q.plan.summary} /></div>}
+        <dl class="facts-list">
+          {p?.reasons?.length ? <Fact name="Asked because">{p.reasons.map((r) => visible(r)).join("; ")}</Fact> : null}
+          {!inSession && q.request && <Fact name="You asked for"><span class="clamp" dir="auto">{line(q.request, 240)}</span></Fact>}
+          {!inSession && s && <Fact name="Session"><a href={href("s", q.sessionId)}>{line(titleOf(s), 60)}</a>{q.agentPath?.length ? <span class="muted"> › {q.agentPath.map((x) => line(x, 40)).join(" › ")}</span> : null}</Fact>}
+          {(p?.directory || s?.folder) && <Fact name="Where"><span dir="ltr">{shortPath(p?.directory || s?.folder || "")}</span>{s?.branch && <span class="muted"> · <Icon name="branch" size={12} /> {line(s.branch, 30)}</span>}</Fact>}
+          <Fact name="Waiting"><Age t={Date.parse(q.since)} />{s?.cost && s.cost.usd !== null && <span class="muted"> · {usd(s.cost.usd)} so far</span>}{q.undoable !== undefined && <span class="muted"> · {q.undoable ? "a rewind undoes it" : "a rewind does not undo it"}</span>}</Fact>
+        </dl>
+      </div>
+      <Answers q={q} place={place} />
+    </article>
+  );
+}
+
+function Object({ q }: { q: api.Question }) {
+  const text = objectOf(q);
+  const code = q.kind === "permission" || q.kind === "external";
+  if (q.kind === "plan") return <p class="object prose" dir="auto">{visible(q.plan?.summary ?? text)}</p>;
+  if (q.external) return <pre class="object" dir="ltr" tabIndex={0}>{line(q.external.tool)} {visible(JSON.stringify(q.external.arguments ?? {}, null, 1)).slice(0, 2000)}</pre>;
+  if (!code) return <div class="object prose" dir="auto"><Markdown text={text} /></div>;
+  return (
+    <>
+      <pre class="object" dir="ltr" tabIndex={0}>{visible(text).slice(0, 6000)}{text.length > 6000 ? `\n… ${text.length - 6000} more characters: see the session` : ""}</pre>
+      {q.permission?.arguments !== undefined && <pre class="object args" dir="ltr" tabIndex={0}>{visible(JSON.stringify(q.permission.arguments, null, 1)).slice(0, 3000)}</pre>}
+    </>
+  );
+}
+
+const scopeNames: Record<string, string> = { session: "for this session", location: "in this folder", always: "always" };
+
+export function Answers({ q, place }: { q: api.Question; place: string }) {
+  const armed = useArmed(q.id + q.digest + place);
+  const { busy, give } = useAnswer(q);
+  const [why, setWhy] = useState<string | null>(null);
+  if (q.input) return <InputAnswer q={q} armed={armed} busy={busy} give={give} />;
+  if (q.form) return <FormAnswer q={q} armed={armed} busy={busy} give={give} />;
+  if (q.external) return <div class="answers"><p class="muted small">A program that is connected to the session has to run this. You can end the wait with an error.</p><Choice armed={armed} busy={busy} kind="no" label="Answer with an error" sub="The model is told that nobody ran the tool" onClick={() => give({ error: "A person declined to run this tool." }, "Declined")} /></div>;
+  if (q.plan) return (
+    <div class="answers">
+      {(q.plan.actions?.length ? q.plan.actions : [""]).slice(0, 3).map((a) => <Choice armed={armed} busy={busy} kind={a === q.plan!.recommended || !a ? "yes" : ""} label={a ? "Carry out: " + line(a.replace(/_/g, " "), 40) : "Carry out the plan"} sub="The model goes on and makes changes" onClick={() => give(a ? { approved: true, action: a } : { approved: true }, "Plan approved")} />)}
+      <Refuse armed={armed} busy={busy} why={why} setWhy={setWhy} label="Not yet" sub="The model keeps planning" give={(feedback) => give(feedback ? { approved: false, feedback } : { approved: false }, "Plan sent back")} />
+    </div>
+  );
+  const offers = (q.answers ?? []).filter((a) => a.id !== "reject");
+  const once = offers.find((a) => a.id === "once");
+  const wider = offers.filter((a) => a !== once);
+  return (
+    <div class="answers">
+      {why === null && <Choice armed={armed} busy={busy} kind="yes" label="Allow once" sub={once?.label ? visible(once.label) : "this call only"} onClick={() => give({ decision: "once" }, "Allowed once")} />}
+      {why === null && wider.length > 0 && <Wider offers={wider} armed={armed} busy={busy} give={give} />}
+      <Refuse armed={armed} busy={busy} why={why} setWhy={setWhy} label="Deny" sub="Nothing is done" give={(feedback) => give(feedback ? { decision: "reject", feedback } : { decision: "reject" }, "Denied")} />
+    </div>
+  );
+}
+
+/** Wider offers answers that also cover later calls: what they cover is chosen first, then for how long. */
+function Wider({ offers, armed, busy, give }: { offers: api.Answer[]; armed: boolean; busy: boolean; give: (body: object, done: string) => void }) {
+  const [open, setOpen] = useState(false);
+  const [chosen, choose] = useState(offers[0].id);
+  const offer = offers.find((o) => o.id === chosen) ?? offers[0];
+  const armedHere = useArmed("wider" + open + chosen) && armed;
+  if (!open) return <button type="button" class={"choice wide " + (armed ? "armed" : "")} aria-expanded={false} aria-disabled={!armed} onClick={() => armed && setOpen(true)}><span class="choice-label">Allow more…</span><span class="choice-sub" dir="ltr">{offers.map((o) => visible(o.label)).join(" · ")}</span></button>;
+  return (
+    <fieldset class="wider">
+      <legend>Allow also later calls</legend>
+      {offers.map((o) => (
+        <label key={o.id} class="offer">
+          <input type="radio" name={"offer-" + offers[0].label} checked={o.id === chosen} onChange={() => choose(o.id)} />
+          <span dir="ltr">{visible(o.label)}</span>
+        </label>
+      ))}
+      <div class="scopes">
+        {(offer.scopes ?? ["session"]).filter((s) => s !== "once").map((s) => (
+          <Choice key={s} armed={armedHere} busy={busy} kind={s === "always" ? "danger" : ""} label={"Allow " + (scopeNames[s] ?? s)} onClick={() => give({ decision: s, offer: offer.id }, "Allowed " + (scopeNames[s] ?? s))} />
+        ))}
+        <Choice armed busy={busy} kind="" label="Back" onClick={() => setOpen(false)} />
+      </div>
+    </fieldset>
+  );
+}
+
+function Refuse({ armed, busy, why, setWhy, label, sub, give }: { armed: boolean; busy: boolean; why: string | null; setWhy: (s: string | null) => void; label: string; sub: string; give: (feedback: string) => void }) {
+  if (why === null) return (
+    <div class="refuse">
+      <Choice armed={armed} busy={busy} kind="no" label={label} sub={sub} onClick={() => give("")} />
+      <Choice armed={armed} busy={busy} kind="no" label={label + ", and say why"} sub="It reads your words" onClick={() => setWhy("")} />
+    </div>
+  );
+  return (
+    <form class="why" onSubmit={(e) => { e.preventDefault(); give(why.trim()); }}>
+      <label for="why">What should it do instead?</label>
+      <textarea id="why" rows={2} value={why} onInput={(e) => setWhy(e.currentTarget.value)} ref={(el) => { if (el && !el.value) el.focus(); }} />
+      <div class="row"><Button type="button" onClick={() => setWhy(null)}>Back</Button><Button type="submit" kind="danger" disabled={busy}>{label}</Button></div>
+    </form>
+  );
+}
+
+function InputAnswer({ q, armed, busy, give }: { q: api.Question; armed: boolean; busy: boolean; give: (body: object, done: string) => void }) {
+  const [text, set] = useState("");
+  const choices = q.input?.choices ?? [];
+  return (
+    <div class="answers">
+      {choices.map((c) => <Choice key={c} armed={armed} busy={busy} kind="" label={line(c, 120)} onClick={() => give({ text: c }, "Answered")} />)}
+      {(q.input?.freeform !== false || !choices.length) && (
+        <form class="why" onSubmit={(e) => { e.preventDefault(); if (armed && text.trim()) give({ text }, "Answered"); }}>
+          <label for={"in-" + q.id}>{choices.length ? "Or in your own words" : "Your answer"}</label>
+          <textarea id={"in-" + q.id} rows={2} value={text} onInput={(e) => set(e.currentTarget.value)} onKeyDown={(e) => { if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) { e.preventDefault(); e.currentTarget.form?.requestSubmit(); } }} />
+          <div class="row"><Button type="submit" kind="primary" disabled={busy || !armed || !text.trim()}>Answer</Button></div>
+        </form>
+      )}
+    </div>
+  );
+}
+
+function FormAnswer({ q, armed, busy, give }: { q: api.Question; armed: boolean; busy: boolean; give: (body: object, done: string) => void }) {
+  const properties: Record<string, any> = q.form?.schema?.properties ?? {};
+  const required: string[] = q.form?.schema?.required ?? [];
+  const names = window.Object.keys(properties);
+  const [values, set] = useState<Record<string, any>>(() => window.Object.fromEntries(names.map((n) => [n, properties[n].default ?? (properties[n].type === "boolean" ? false : "")])));
+  const content = () => {
+    const out: Record<string, any> = {};
+    for (const n of names) {
+      const v = values[n], t = properties[n].type;
+      if (v === "" && !required.includes(n)) continue;
+      out[n] = t === "number" || t === "integer" ? Number(v) : v;
+    }
+    return out;
+  };
+  const budget = q.form?.budget;
+  return (
+    <div class="answers">
+      {q.form?.source && <p class="small muted">Asked by the MCP server {visible(q.form.source)}</p>}
+      <form class="form" onSubmit={(e) => { e.preventDefault(); if (armed) give(names.length ? { action: "accept", content: content() } : { action: "accept" }, budget ? "The session goes on" : "Sent"); }}>
+        {names.map((n) => {
+          const f = properties[n];
+          const id = `f-${q.id}-${n}`;
+          const label = visible(f.title ?? n);
+          const on = (v: any) => set({ ...values, [n]: v });
+          return (
+            <div class="field" key={n}>
+              {f.type === "boolean" ? <label class="check"><input id={id} type="checkbox" checked={!!values[n]} onChange={(e) => on(e.currentTarget.checked)} /> {label}</label> : <label for={id}>{label}</label>}
+              {f.enum ? <select id={id} value={values[n]} onChange={(e) => on(e.currentTarget.value)}>{!required.includes(n) && <option value="">–</option>}{f.enum.map((v: string, i: number) => <option key={v} value={v}>{visible(f.enumNames?.[i] ?? v)}</option>)}</select>
+                : f.type === "boolean" ? null
+                : <input id={id} {...{ type: f.format === "password" || f.writeOnly ? "password" : f.type === "number" || f.type === "integer" ? "number" : "text" } as { type: "text" }} required={required.includes(n)} value={values[n]} onInput={(e) => on(e.currentTarget.value)} />}
+              {f.description && <p class="small muted">{visible(f.description)}</p>}
+            </div>
+          );
+        })}
+        <button type="submit" class={"choice yes " + (armed ? "armed" : "")} aria-disabled={!armed || busy}><span class="choice-label">{budget ? "Go on" : "Send"}</span><span class="choice-sub">{budget ? "The limit is raised as the question says" : "Your answers go to who asks"}</span></button>
+      </form>
+      <Choice armed={armed} busy={busy} kind="no" label={budget ? "Stop here" : "Decline"} sub={budget ? "The turn ends" : "Nothing is sent"} onClick={() => give({ action: "decline" }, "Declined")} />
+    </div>
+  );
+}
