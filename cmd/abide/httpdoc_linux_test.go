@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,16 +18,18 @@ func TestHTTPStoriesAreAsPrinted(t *testing.T) {
 	}
 	text, err := os.ReadFile("../../docs/HTTP.md")
 	must(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
-	must(t, l.Close())
-	stories := regexp.MustCompile("(?s)```sh\n(.*?)```\n```text\n(.*?)```").FindAllStringSubmatch(strings.ReplaceAll(string(text), "7480", port), -1)
+	stories := regexp.MustCompile("(?s)```sh\n(.*?)```\n```text\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	if len(stories) < 5 || strings.Count(string(text), "```sh") != len(stories) {
 		t.Fatalf("the page has %d stories with their output", len(stories))
 	}
 	script := "set -euo pipefail\ntrap 'kill %1; wait' EXIT\n"
-	for _, s := range stories {
+	const ready = "do sleep 0.05; done\n"
+	for i, s := range stories {
+		s[1] = strings.Replace(s[1], "--http 127.0.0.1:7480", "--http 127.0.0.1:0", 1) // any free port
+		if i == 0 {
+			s[1] = strings.Replace(s[1], ready, ready+"PORT=$(sed -n 's/^HTTP on .*://p' served)\n", 1)
+		}
+		s[1], s[2] = strings.ReplaceAll(s[1], "7480", "$PORT"), strings.ReplaceAll(s[2], "7480", "…")
 		script += s[1] + "echo '----'\n"
 	}
 	dir := t.TempDir()

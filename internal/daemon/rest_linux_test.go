@@ -229,10 +229,16 @@ func (s *site) frames(path string, enough func(frame) bool, headers ...string) (
 // isIdle reports whether a frame tells the end of a turn.
 func isIdle(f frame) bool { return strings.HasPrefix(f.data, `{"type":"session.idle"`) }
 
-// awaitIdle waits for the end of a turn.
+// awaitIdle waits until a session has nothing to do.
 func (s *site) awaitIdle(id string) {
 	s.t.Helper()
-	s.frames("/sessions/"+id+"/events", isIdle)
+	for {
+		d := must[rest.Detail](s, "GET", "/sessions/"+id, "")
+		if !d.Active {
+			return
+		}
+		must[rest.Page](s, "GET", fmt.Sprintf("/sessions/%s/events?after=%d&wait=60", id, d.Position), "")
+	}
 }
 
 // storedFrames returns the frames of stored events.
@@ -537,6 +543,7 @@ func TestEveryRouteIsDocumentedAndGuarded(t *testing.T) {
 				if slices.Contains(last, name) || name == "get /events" {
 					return
 				}
+				s.awaitIdle(id)
 				e := s.ask(strings.ToUpper(method), names.Replace(path)+queries[name], bodies[name])
 				if want := statuses[name]; e.status >= 300 && e.status != want || want != 0 && e.status != want {
 					t.Errorf("%v", e)
@@ -658,8 +665,12 @@ func TestPathsAreTakenAsTheyAre(t *testing.T) {
 // or from another origin.
 func TestABrowserNeedsItsCookieAndItsKey(t *testing.T) {
 	s := newSite(t)
-	port := s.base[strings.LastIndex(s.base, ":"):]
-	host, origin := daemon.ConsoleHost+port, "http://"+daemon.ConsoleHost+port
+	var port, host, origin string
+	locate := func() {
+		port = s.base[strings.LastIndex(s.base, ":"):]
+		host, origin = daemon.ConsoleHost+port, "http://"+daemon.ConsoleHost+port
+	}
+	locate()
 	link := must[rest.Link](s, "POST", "/signin/links", "", "Host", host)
 	if want := origin + "/#signin=" + link.Token; link.URL != want {
 		t.Errorf("%s, want %s", link.URL, want)
@@ -721,6 +732,7 @@ func TestABrowserNeedsItsCookieAndItsKey(t *testing.T) {
 			}
 		}
 		s.stop() // a browser stays signed in
-		s.open("127.0.0.1" + port)
+		s.open("127.0.0.1:0")
+		locate()
 	}
 }
