@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,7 +70,10 @@ func adapt(abide, address string) error {
 	}
 	args := []string{"mcp", "add", suiteServer, "--url", address, "--oauth-client-metadata", "https://conformance-test.local/client-metadata.json"}
 	if about.ClientID != "" {
-		args = append(args, "--oauth-client-id", about.ClientID, "--oauth-client-secret", about.ClientSecret)
+		args = append(args, "--oauth-client-id", about.ClientID)
+	}
+	if about.ClientSecret != "" {
+		args = append(args, "--oauth-client-secret", about.ClientSecret)
 	}
 	if _, err := a.run(args...); err != nil {
 		return err
@@ -90,7 +94,7 @@ func (a *adapter) play(scenario string, calls []toolCall) error {
 	case "sse-retry":
 		return a.call("test_reconnection", "{}")
 	case "elicitation-sep1034-client-defaults":
-		return a.call("test_client_elicitation_defaults", "{}")
+		return a.withProgram(func(c *client.Client) error { return a.fillIn(c, "test_client_elicitation_defaults") })
 	case "sep-2322-client-request-state":
 		return errors.Join(a.call("test_mrtr_echo_state", "{}"), a.call("test_mrtr_no_state", "{}"), a.call("test_mrtr_unrelated", "{}"), a.call("test_mrtr_no_result_type", "{}"))
 	case "http-custom-headers":
@@ -116,16 +120,21 @@ func (a *adapter) play(scenario string, calls []toolCall) error {
 
 // logInAndCall lets the model call a tool, and logs in as often as the server wants.
 func (a *adapter) logInAndCall() error {
+	const tool = "test-tool"
 	var answer string
 	for range 3 {
 		if err := a.logIn(); err != nil {
 			return err
 		}
 		var err error
-		if answer, err = a.use("test-tool", "{}"); err != nil {
+		if answer, err = a.use(tool, "{}"); err != nil {
 			return err
 		}
-		if !strings.Contains(answer, "abide mcp login") && !strings.Contains(answer, "Unknown") {
+		offered, err := a.offered()
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(offered, func(t event.MCPTool) bool { return t.Tool == tool }) && !strings.Contains(answer, "wants a login") {
 			return nil
 		}
 	}
@@ -256,15 +265,7 @@ func (a *adapter) answer() (string, error) {
 		Session string `json:"session_id"`
 		Request string `json:"request_id"`
 	}
-	for line := range strings.Lines(out) {
-		var list []json.RawMessage
-		if json.Unmarshal([]byte(line), &list) == nil {
-			if err := json.Unmarshal([]byte(line), &open); err != nil {
-				return "", err
-			}
-		}
-	}
-	if len(open) == 0 && json.Unmarshal([]byte(out), &open) != nil || len(open) == 0 {
+	if err := json.Unmarshal([]byte(out), &open); err != nil || len(open) == 0 {
 		return "", fmt.Errorf("there is no question: %s", out)
 	}
 	a.session = open[0].Session
@@ -333,6 +334,11 @@ func (a *adapter) useAll() error {
 	if err := a.call(tools[0].Tool, "{}"); err != nil {
 		return err
 	}
+	return a.withProgram(a.readAll)
+}
+
+// withProgram calls f with a client of the protocol.
+func (a *adapter) withProgram(f func(*client.Client) error) error {
 	cmd := a.command("--headless", "--stdio")
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -346,17 +352,39 @@ func (a *adapter) useAll() error {
 		return err
 	}
 	c := client.New(pipes{out, in}, client.Options{})
-	err = a.readAll(c)
+	if _, err = c.Connect(a.ctx, ""); err == nil {
+		err = f(c)
+	}
 	c.Close()
 	in.Close()
 	return errors.Join(err, cmd.Wait())
 }
 
-// readAll reads the first resource and the first prompt, as a client of the protocol.
-func (a *adapter) readAll(c *client.Client) error {
-	if _, err := c.Connect(a.ctx, ""); err != nil {
+// fillIn calls a tool that asks a person something, and fills in the form.
+func (a *adapter) fillIn(c *client.Client, tool string) error {
+	opened, err := c.Create(a.ctx, api.OpenParams{RequestElicitation: true, RequestPermission: true, OpenMore: api.OpenMore{Discover: true}})
+	if err != nil {
 		return err
 	}
+	a.session = string(opened.SessionID)
+	if _, err := c.Send(a.ctx, api.SendParams{SessionID: opened.SessionID, Prompt: "Use " + suiteServer + "-" + tool + " with {}"}); err != nil {
+		return err
+	}
+	for a.ctx.Err() == nil {
+		out, err := a.run("questions", "--json")
+		if err != nil {
+			return err
+		}
+		if strings.Contains(out, a.session) {
+			_, err := a.answer()
+			return err
+		}
+	}
+	return a.ctx.Err()
+}
+
+// readAll reads the first resource and the first prompt, as a client of the protocol.
+func (a *adapter) readAll(c *client.Client) error {
 	opened, err := c.Create(a.ctx, api.OpenParams{OpenMore: api.OpenMore{Discover: true}})
 	if err != nil {
 		return err
@@ -418,15 +446,15 @@ func (a *adapter) run(args ...string) (string, error) {
 // returned function ends it.
 func (a *adapter) serve() (func(), error) {
 	cmd := a.command("serve", "--listen", "127.0.0.1:0")
-	out, err := cmd.StderrPipe()
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	cmd.Stdout = os.Stderr
+	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	first, _ := io.ReadAll(io.LimitReader(oneLine{out}, 1<<16)) // it is ready when it says where it listens
+	first, _ := io.ReadAll(io.LimitReader(oneLine{out}, 1<<16)) // it is ready when it says what it serves
 	if len(first) == 0 {
 		return nil, fmt.Errorf("abide serve did not start: %w", cmd.Wait())
 	}

@@ -14,9 +14,11 @@ import (
 
 // access is what a client knows of the rights that a server has given it.
 type access struct {
-	given    string // token that the program behind the session has given; empty if none
-	scope    string // rights that the server has asked for so far
-	asksMore bool   // true while a person is asked for more rights
+	wants    *Server // what wants a login, with the variables replaced; nil if nothing does
+	refused  string  // token that it has refused
+	given    string  // token that the program behind the session has given; empty if none
+	scope    string  // rights that the server has asked for so far
+	asksMore bool    // true while a person is asked for more rights
 }
 
 // A TokenRequest asks the program behind a session for a token.
@@ -201,11 +203,26 @@ func (c *client) awaitLogin(ctx context.Context, err error) {
 		}
 	}
 	c.mu.Lock()
-	c.given = ""
+	c.given, c.wants, c.refused = "", &config, used
 	c.mu.Unlock()
 	c.setStatus(NeedsAuth, err.Error())
 	c.log.note(Owner(c.set.in.Session), "%s: %v", NeedsAuth, err)
 	c.askPerson(ctx, config, used, false, c.kick)
+	c.mu.Lock()
+	c.wants, c.tried = nil, false // whoever waits for the server waits for the next attempt
+	c.mu.Unlock()
+}
+
+// settled reports whether the server was tried, and returns a channel that is closed when
+// that may have changed. A server that somebody has logged in to since is not tried yet.
+func (c *client) settled() (bool, <-chan struct{}) {
+	c.mu.Lock()
+	tried, changed, wants, refused := c.tried, c.changed, c.wants, c.refused
+	c.mu.Unlock()
+	if tried && wants != nil && !wants.hasHeader() && c.set.opts.Logins.has(*wants, refused) {
+		return false, changed
+	}
+	return tried, changed
 }
 
 // askForMore asks a person to log in again with more rights, beside the connection.

@@ -143,7 +143,7 @@ func (r *remote) limitDiscovery(q *http.Request) (*http.Request, func()) {
 	if err != nil || !bytes.Contains(text, []byte(`"method":"`+discoverMethod+`"`)) {
 		return q, func() {}
 	}
-	ctx, cancel := context.WithTimeout(q.Context(), discover)
+	ctx, cancel := context.WithTimeout(q.Context(), discoverWeb)
 	return q.WithContext(ctx), cancel
 }
 

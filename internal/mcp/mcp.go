@@ -63,6 +63,7 @@ const (
 const (
 	connectTime = 60 * time.Second // to connect and to list what it has
 	discover    = 2 * time.Second  // to answer server/discover, which older servers do not know
+	discoverWeb = 10 * time.Second // the same over HTTP, where it is rarely ignored and the way may be long
 	idleTime    = 5 * time.Minute  // for a call without any progress
 	longestTime = time.Hour        // for a call with progress
 )

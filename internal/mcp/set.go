@@ -161,9 +161,7 @@ func (s *Set) Wait(ctx context.Context) {
 	s.mu.Unlock()
 	for _, c := range all {
 		for {
-			c.mu.Lock()
-			tried, changed := c.tried, c.changed
-			c.mu.Unlock()
+			tried, changed := c.settled()
 			if tried {
 				break
 			}

@@ -127,7 +127,8 @@ func (h *Host) askForLogin(ctx context.Context, owner event.SessionID, server mc
 }
 
 // askLoginForm puts the question for a login, or finds the one that is open, and waits for
-// the answer.
+// the answer. No turn waits for it, so it is asked whatever the clients can show: anybody
+// who may can answer it.
 func (h *Host) askLoginForm(ctx context.Context, owner event.SessionID, server, message string) (turn.Filled, error) {
 	asked := event.ElicitationAskedData{RequestID: event.NewID(), Message: message, Schema: json.RawMessage(loginForm), Source: server}
 	e, err := h.exchange(ctx, owner, func(tx *txn) (string, error) {
@@ -135,9 +136,6 @@ func (h *Host) askLoginForm(ctx context.Context, owner event.SessionID, server, 
 			if form.Message == message {
 				return form.RequestID, nil
 			}
-		}
-		if can, _ := tx.s.clients.abilities(); !can {
-			return "", ErrNobody
 		}
 		return asked.RequestID, tx.record(asked)
 	}, func(s *turn.State, requestID string) []event.Payload {
