@@ -36,7 +36,6 @@ const (
 	MCPDiscover         = "mcp.discover"
 	MCPOAuthAnswer      = "session.mcp.oauth.handlePendingRequest"
 	MCPOAuthChanged     = "session.mcp.oauth.authenticationStateChanged"
-	MCPAppsCallTool     = "session.mcp.apps.callTool"
 	MCPLogin            = "abide.mcp.login"
 	MCPAwaitLogin       = "abide.mcp.awaitLogin"
 	MCPFinishLogin      = "abide.mcp.finishLogin"
@@ -168,14 +167,6 @@ type MCPTokenResult struct {
 	Kind        string `json:"kind"` // "token" or "cancelled"
 	AccessToken string `json:"accessToken,omitempty"`
 	TokenType   string `json:"tokenType,omitempty"`
-}
-
-// MCPAppCallParams calls a tool for a program.
-type MCPAppCallParams struct {
-	SessionID  event.SessionID `json:"sessionId"`
-	ServerName string          `json:"serverName"`
-	ToolName   string          `json:"toolName"`
-	Arguments  json.RawMessage `json:"arguments,omitempty"`
 }
 
 // MCPUserLoginParams names a server of the user, without a session.

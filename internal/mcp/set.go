@@ -289,22 +289,17 @@ func schemaOf(schema any) (json.RawMessage, bool) {
 	return text, err != nil
 }
 
-// CallRaw calls a tool like Call, and returns the result as the server has sent it.
-func (s *Set) CallRaw(ctx context.Context, q Request) (*sdk.CallToolResult, error) {
+// Call calls a tool. If the server is being connected, the call waits for that.
+func (s *Set) Call(ctx context.Context, q Request) (Result, error) {
 	c, err := s.client(q.Server)
 	if err != nil {
-		return nil, err
+		return Result{}, err
 	}
 	conn, err := c.connection(ctx)
 	if err != nil {
-		return nil, err
+		return Result{}, err
 	}
-	return c.call(ctx, conn, q)
-}
-
-// Call calls a tool. If the server is being connected, the call waits for that.
-func (s *Set) Call(ctx context.Context, q Request) (Result, error) {
-	result, err := s.CallRaw(ctx, q)
+	result, err := c.call(ctx, conn, q)
 	if err != nil {
 		return Result{}, err
 	}

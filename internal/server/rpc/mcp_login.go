@@ -5,8 +5,6 @@ import (
 	"errors"
 	"strings"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/mcp"
 )
@@ -16,7 +14,6 @@ var _ = register(map[string]method{
 	api.MCPOAuthLogin:   on((*conn).mcpLogin),
 	api.MCPOAuthAnswer:  on((*conn).mcpToken),
 	api.MCPOAuthChanged: on((*conn).mcpAuthChanged),
-	api.MCPAppsCallTool: on((*conn).mcpAppCall),
 	api.MCPLogin:        on((*conn).mcpUserLogin),
 	api.MCPAwaitLogin:   on((*conn).mcpAwaitLogin),
 	api.MCPFinishLogin:  on((*conn).mcpFinishLogin),
@@ -70,18 +67,6 @@ func (c *conn) mcpAuthChanged(ctx context.Context, p api.MCPServerParams) (struc
 		c.server.host.MCP.AskAgain(p.SessionID)
 	}
 	return struct{}{}, err
-}
-
-// mcpAppCall calls a tool for a program, which decides itself what it calls.
-func (c *conn) mcpAppCall(ctx context.Context, p api.MCPAppCallParams) (*sdk.CallToolResult, error) {
-	if p.ToolName == "" {
-		return nil, missing("toolName")
-	}
-	set, err := c.connected(ctx, p.SessionID, p.ServerName)
-	if err != nil {
-		return nil, err
-	}
-	return set.CallRaw(ctx, mcp.Request{Server: p.ServerName, Tool: p.ToolName, Arguments: p.Arguments})
 }
 
 // userServer returns a server that a new session of the client would have.
