@@ -34,6 +34,12 @@ const (
 	MCPConfigDisable    = "mcp.config.disable"
 	MCPConfigReload     = "mcp.config.reload"
 	MCPDiscover         = "mcp.discover"
+	MCPOAuthAnswer      = "session.mcp.oauth.handlePendingRequest"
+	MCPOAuthChanged     = "session.mcp.oauth.authenticationStateChanged"
+	MCPLogin            = "abide.mcp.login"
+	MCPAwaitLogin       = "abide.mcp.awaitLogin"
+	MCPFinishLogin      = "abide.mcp.finishLogin"
+	MCPLogout           = "abide.mcp.logout"
 )
 
 // MCPListResult lists the MCP servers of a session.
@@ -141,6 +147,37 @@ type MCPPromptsResult struct {
 type MCPLoginParams struct {
 	SessionID  event.SessionID `json:"sessionId"`
 	ServerName string          `json:"serverName"`
+	Force      bool            `json:"forceReauth,omitempty"` // true to log in although there is a login
+}
+
+// MCPLoginResult is a login that was begun.
+type MCPLoginResult struct {
+	AuthorizationURL string `json:"authorizationUrl,omitempty"` // address that a person opens; empty if no login is needed
+}
+
+// MCPTokenParams answers mcp.oauth_required.
+type MCPTokenParams struct {
+	SessionID event.SessionID `json:"sessionId"`
+	RequestID string          `json:"requestId"`
+	Result    MCPTokenResult  `json:"result"`
+}
+
+// An MCPTokenResult is a token, or the answer that there is none.
+type MCPTokenResult struct {
+	Kind        string `json:"kind"` // "token" or "cancelled"
+	AccessToken string `json:"accessToken,omitempty"`
+	TokenType   string `json:"tokenType,omitempty"`
+}
+
+// MCPUserLoginParams names a server of the user, without a session.
+type MCPUserLoginParams struct {
+	ServerName string `json:"serverName,omitempty"`
+	URL        string `json:"url,omitempty"` // address to which the browser was sent
+}
+
+// MCPLoggedIn says whether somebody is logged in, or was.
+type MCPLoggedIn struct {
+	LoggedIn bool `json:"loggedIn"`
 }
 
 // MCPConfigParams changes the configuration of the user.

@@ -32,7 +32,8 @@ type OpenMore struct {
 	EnableManagedSettings  bool                    `json:"enableManagedSettings,omitempty"`
 	MCPServers             json.RawMessage         `json:"mcpServers,omitempty"` // MCP servers by name
 	DisabledMCPServers     []string                `json:"disabledMcpServers,omitempty"`
-	EnvValueMode           string                  `json:"envValueMode,omitempty"` // "direct" if ${NAME} in the configuration of MCP servers stands for itself
+	AuthDocument           string                  `json:"authClientIdMetadataUrl,omitempty"` // address of the description of the program, for logins to MCP servers
+	EnvValueMode           string                  `json:"envValueMode,omitempty"`            // "direct" if ${NAME} in the configuration of MCP servers stands for itself
 	OpenUnsupported
 }
 

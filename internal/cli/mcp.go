@@ -24,9 +24,9 @@ func (a *app) mcpCommand() *cobra.Command {
 		Long: `MCP servers bring tools to agents. They are those of [mcp.servers] in the
 configuration, of .mcp.json in a project that you trust, and those that you add here.`,
 		Example: "  abide mcp add files -- npx -y @modelcontextprotocol/server-filesystem .\n  abide mcp add docs --url https://example.org/mcp --header 'Authorization=Bearer ${TOKEN}'\n  abide mcp test files",
-		Args:    arguments(0, 0, "a command: add, list, test, logs or remove"),
+		Args:    arguments(0, 0, "a command: add, list, test, login, logout, logs or remove"),
 	}
-	c.AddCommand(a.mcpAddCommand(), a.mcpListCommand(), a.mcpTestCommand(), a.mcpLogsCommand(), a.mcpRemoveCommand())
+	c.AddCommand(a.mcpAddCommand(), a.mcpListCommand(), a.mcpTestCommand(), a.mcpLoginCommand(), a.mcpLogoutCommand(), a.mcpLogsCommand(), a.mcpRemoveCommand())
 	return c
 }
 
@@ -49,8 +49,13 @@ empty, so that no secret need be stored.`,
 	cwd := flags.String("cwd", "", "working directory `DIR` of the program (default: that of the session)")
 	tools := flags.StringSlice("tools", nil, "names of the only `TOOLS` to offer (default: all)")
 	confined := flags.String("sandbox", "", "none, workspace or sealed (default: none)")
+	clientID := flags.String("oauth-client-id", "", "`ID` of the client that you have registered for logins (default: one is registered)")
+	clientSecret := flags.String("oauth-client-secret", "", "`SECRET` of that client; better ${NAME}")
+	document := flags.String("oauth-client-metadata", "", "`URL` of the description of the client for logins")
+	port := flags.Int("oauth-callback-port", 0, "`PORT` on which the answer to a login is taken (default: any)")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		s := mcp.Server{MCPServer: event.MCPServer{Name: args[0], Type: *kind, URL: *address, Tools: *tools, Sandbox: *confined}}
+		s.OAuth, s.ClientSecret = event.MCPOAuth{ClientID: *clientID, Document: *document, Port: *port}, *clientSecret
 		if *cwd != "" {
 			dir, err := filepath.Abs(*cwd)
 			if err != nil {
@@ -307,8 +312,9 @@ func (a *app) mcpDefaults(c config.Config) (json.RawMessage, error) {
 				Name: name, Type: s.Type, Command: s.Command, Args: s.Args, Dir: s.Cwd, URL: s.URL, Tools: s.Tools, Repeatable: s.Repeatable,
 				TimeoutMs: s.Timeout.Value().Milliseconds(), LongestMs: s.MaxTime.Value().Milliseconds(),
 				Sandbox: s.Sandbox, Disabled: s.Disabled, Source: mcp.SourceUser,
+				OAuth: event.MCPOAuth{ClientID: s.OAuth.ClientID, Document: s.OAuth.ClientMetadata, Port: s.OAuth.CallbackPort},
 			},
-			Secret: mcp.Secret{Env: s.Env, Headers: s.Headers},
+			Secret: mcp.Secret{Env: s.Env, Headers: s.Headers, ClientSecret: s.OAuth.ClientSecret},
 		}
 		if err := server.Check(); err != nil {
 			return nil, configError(fmt.Errorf("mcp.servers.%s in the configuration: %w", plain(name), err))

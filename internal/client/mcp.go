@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
@@ -32,4 +33,46 @@ func (c *Client) AddMCPServer(ctx context.Context, p api.MCPConfigParams) error 
 // RemoveMCPServer removes an MCP server from those of the user.
 func (c *Client) RemoveMCPServer(ctx context.Context, name string) error {
 	return c.rpc.Call(ctx, api.MCPConfigRemove, api.MCPConfigParams{Name: name}, nil)
+}
+
+// LoginMCP begins a login to an MCP server of the user, and returns the address that a
+// person opens.
+func (c *Client) LoginMCP(ctx context.Context, server string) (api.MCPLoginResult, error) {
+	return call[api.MCPLoginResult](ctx, c, api.MCPLogin, api.MCPUserLoginParams{ServerName: server})
+}
+
+// AwaitMCPLogin waits until a login is finished or given up.
+func (c *Client) AwaitMCPLogin(ctx context.Context, server string) (api.MCPLoggedIn, error) {
+	return call[api.MCPLoggedIn](ctx, c, api.MCPAwaitLogin, api.MCPUserLoginParams{ServerName: server})
+}
+
+// FinishMCPLogin finishes a login with the address to which the browser was sent.
+func (c *Client) FinishMCPLogin(ctx context.Context, url string) error {
+	return c.rpc.Call(ctx, api.MCPFinishLogin, api.MCPUserLoginParams{URL: url}, nil)
+}
+
+// LogoutMCP forgets the login to an MCP server of the user, and tells whether there was one.
+func (c *Client) LogoutMCP(ctx context.Context, server string) (api.MCPLoggedIn, error) {
+	return call[api.MCPLoggedIn](ctx, c, api.MCPLogout, api.MCPUserLoginParams{ServerName: server})
+}
+
+// MCPResources lists the first resources of an MCP server of a session, in the form of MCP.
+func (c *Client) MCPResources(ctx context.Context, id event.SessionID, server string) (json.RawMessage, error) {
+	return call[json.RawMessage](ctx, c, api.MCPResourcesList, api.MCPResourceParams{SessionID: id, ServerName: server})
+}
+
+// ReadMCPResource reads a resource of an MCP server of a session, in the form of MCP.
+func (c *Client) ReadMCPResource(ctx context.Context, id event.SessionID, server, uri string) (json.RawMessage, error) {
+	return call[json.RawMessage](ctx, c, api.MCPResourcesRead, api.MCPResourceParams{SessionID: id, ServerName: server, URI: uri})
+}
+
+// MCPPrompts lists the prompts of an MCP server of a session.
+func (c *Client) MCPPrompts(ctx context.Context, id event.SessionID, server string) (api.MCPPromptsResult, error) {
+	return call[api.MCPPromptsResult](ctx, c, api.MCPPromptsList, api.MCPPromptParams{SessionID: id, ServerName: server})
+}
+
+// MCPPrompt returns a prompt of an MCP server of a session, in the form of MCP.
+func (c *Client) MCPPrompt(ctx context.Context, id event.SessionID, p api.MCPPromptParams) (json.RawMessage, error) {
+	p.SessionID = id
+	return call[json.RawMessage](ctx, c, api.MCPPromptGet, p)
 }

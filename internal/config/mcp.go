@@ -27,6 +27,16 @@ type MCPServer struct {
 	MaxTime    Duration `toml:"max_time" doc:"Longest time of a call, like 1h; 1h if empty."`
 	Sandbox    string   `toml:"sandbox" doc:"How the program is confined: none, workspace (it changes only the working directory, temporary folders and caches) or sealed; none for the servers of this file, workspace for those of a project." enum:"none,workspace,sealed"`
 	Disabled   bool     `toml:"disabled" doc:"Do not use the server."`
+
+	OAuth MCPOAuth `toml:"oauth" doc:"How logins to a server over HTTP are made, if the server asks for something that abide cannot find out."`
+}
+
+// MCPOAuth says how logins to an MCP server are made.
+type MCPOAuth struct {
+	ClientID       string `toml:"client_id" doc:"Id of the client that was registered for abide by hand; abide registers itself if empty."`
+	ClientSecret   string `toml:"client_secret" doc:"Secret of that client; do not put it here, but ${NAME}."`
+	ClientMetadata string `toml:"client_metadata_url" doc:"Address of the description of the client, which begins with https://, for servers that take one instead of a registration."`
+	CallbackPort   int    `toml:"callback_port" doc:"Port of this machine on which the answer to a login is taken; any if 0."`
 }
 
 func (m MCP) check(list []mistake) []mistake {
@@ -37,6 +47,8 @@ func (m MCP) check(list []mistake) []mistake {
 		switch {
 		case name == "" || strings.Contains(name, "/"):
 			list = append(list, wrong(at, "it cannot be the name of a server: it is empty or has a slash"))
+		case s.OAuth.CallbackPort < 0 || s.OAuth.CallbackPort > 65535:
+			list = append(list, wrong(at.with("oauth").with("callback_port"), "it is no port; use 1 to 65535, or 0 for any"))
 		case s.Command != "" && s.URL != "":
 			list = append(list, wrong(at.with("url"), "there is a command too; use one of them"))
 		}

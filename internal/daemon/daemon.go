@@ -379,6 +379,7 @@ type engine struct {
 	socket net.Listener
 	token  string       // token that processes of ours show on the socket
 	relays atomic.Int64 // number of connections of other processes
+	logins *mcp.Logins  // to MCP servers
 
 	remembered rpc.Memory
 	webOnce    sync.Once
@@ -409,6 +410,8 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	}
 	e.tools.endMCPServers(n.ctx)
 	e.tools.family.log, e.tools.workspaces.index, e.tools.store = e.store, e.store, e.store
+	servers := n.mcpOptions(e.tools)
+	e.logins = servers.Logins
 	found := &models{version: n.config.Version, settings: n.config.ModelSettings, clients: make(map[string]*remote.Client), keys: keys{env: n.config.Defaults.Env}}
 	known := places.Open(filepath.Join(n.config.Dir, "locations.json"))
 	books := newBooks(n, known)
@@ -434,7 +437,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		MaxQueue:     n.config.MaxQueue,
 		Retries:      n.config.Retries,
 		LookTime:     n.config.LookTime,
-		MCP:          n.mcpOptions(e.tools),
+		MCP:          servers,
 		ToolsOf: func(h *session.Host) turn.Catalog {
 			return append(builtin.New(h.Skills, h.Agents), mcptool.New(h.MCP)...)
 		},
@@ -577,5 +580,6 @@ func (e *engine) close() error {
 	}
 	e.worker.Stop()
 	e.host.Close()
+	e.logins.Close()
 	return errors.Join(e.tools.close(), e.store.Close(), e.lock.Close())
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/mcp"
 	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/seal"
 )
 
 // mcpOptions returns where MCP servers run.
@@ -15,6 +16,12 @@ func (n *Node) mcpOptions(t *toolbox) *mcp.Options {
 	if t.processes != nil {
 		o.Processes = routedProcesses{t.workspaces}
 	}
+	key, err := seal.OpenFile(KeyFile(n.config.KeyFile, n.folder.Dir()))
+	if err != nil {
+		n.log.Warn("logins to MCP servers cannot be kept", "err", err)
+		return o
+	}
+	o.Logins = mcp.OpenLogins(n.folder.MCPLogins(), key, nil)
 	return o
 }
 

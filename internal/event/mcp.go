@@ -14,6 +14,8 @@ const (
 	MCPToolsChanged     Type = "mcp.tools.list_changed"
 	MCPPromptsChanged   Type = "mcp.prompts.list_changed"
 	MCPResourcesChanged Type = "mcp.resources.list_changed"
+	MCPAuthAsked        Type = "mcp.oauth_required"
+	MCPAuthDone         Type = "mcp.oauth_completed"
 )
 
 var _ = list(
@@ -24,6 +26,8 @@ var _ = list(
 	Kind{Type: MCPToolsChanged, body: body[MCPToolsChangedData], Sent: true, Silent: true},
 	Kind{Type: MCPPromptsChanged, body: body[MCPPromptsChangedData], Sent: true, Silent: true},
 	Kind{Type: MCPResourcesChanged, body: body[MCPResourcesChangedData], Sent: true, Silent: true},
+	Kind{Type: MCPAuthAsked, body: body[MCPAuthAskedData], Sent: true, Silent: true},
+	Kind{Type: MCPAuthDone, body: body[MCPAuthDoneData], Sent: true, Silent: true},
 )
 
 // An MCPServer is the configuration of an MCP server, without its secrets: those are stored
@@ -43,6 +47,14 @@ type MCPServer struct {
 	Source     string   `json:"source,omitempty"`     // origin of the configuration: "user", "workspace" or "session"
 	Disabled   bool     `json:"disabled,omitempty"`
 	Literal    bool     `json:"literal,omitempty"` // true if ${NAME} stands for itself
+	OAuth      MCPOAuth `json:"oauth,omitzero"`
+}
+
+// MCPOAuth says how logins to an MCP server over HTTP are made. Its zero value is usable.
+type MCPOAuth struct {
+	ClientID string `json:"clientId,omitempty"`          // client that was registered by hand
+	Document string `json:"clientMetadataUrl,omitempty"` // address of the description of the client
+	Port     int    `json:"callbackPort,omitempty"`      // port on which the answer of the browser is taken; any if zero
 }
 
 // MCPRules are the MCP servers of a session.
@@ -139,6 +151,38 @@ type MCPResourcesChangedData struct {
 	ServerName string `json:"serverName"`
 }
 
+// MCPAuthAskedData is the body of mcp.oauth_required: a server wants a token, and a client
+// that has said that it gives some is asked for one.
+type MCPAuthAskedData struct {
+	RequestID  string         `json:"requestId"`
+	ServerName string         `json:"serverName"`
+	ServerURL  string         `json:"serverUrl"`
+	Reason     string         `json:"reason"` // "initial", "refresh", "upscope" or "reauth"
+	Challenge  *MCPChallenge  `json:"wwwAuthenticateParams,omitempty"`
+	Metadata   string         `json:"resourceMetadata,omitempty"` // how the server describes itself, a JSON object
+	Client     *MCPAuthClient `json:"staticClientConfig,omitempty"`
+}
+
+// An MCPChallenge is what a server says when it refuses a request for lack of a token.
+type MCPChallenge struct {
+	Metadata string `json:"resourceMetadataUrl,omitempty"`
+	Scope    string `json:"scope,omitempty"`
+	Error    string `json:"error,omitempty"`
+}
+
+// An MCPAuthClient is a client that was registered by hand.
+type MCPAuthClient struct {
+	ClientID string `json:"clientId"`
+}
+
+// MCPAuthDoneData is the body of mcp.oauth_completed: such a request was answered.
+type MCPAuthDoneData struct {
+	RequestID string `json:"requestId"`
+	Outcome   string `json:"outcome"` // "token" or "cancelled"
+}
+
+func (MCPAuthAskedData) Type() Type        { return MCPAuthAsked }
+func (MCPAuthDoneData) Type() Type         { return MCPAuthDone }
 func (MCPOfferedData) Type() Type          { return MCPOffered }
 func (MCPFoundData) Type() Type            { return MCPFound }
 func (MCPServersLoadedData) Type() Type    { return MCPServersLoaded }

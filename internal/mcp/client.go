@@ -36,6 +36,8 @@ type client struct {
 	done    chan struct{}      // closed when the goroutine has ended
 	kick    chan struct{}      // holds a token if somebody wants a connection now
 	lists   *time.Timer        // runs while changes of the lists are gathered
+
+	access
 }
 
 // A call is a call of a tool that is under way.
@@ -110,6 +112,10 @@ func (c *client) run(ctx context.Context) {
 		if time.Since(began) > steadyTime {
 			failures = 0
 		}
+		if errors.Is(err, errLogin) {
+			c.awaitLogin(ctx, err)
+			continue
+		}
 		failures++
 		c.pause(ctx, err, failures)
 	}
@@ -117,14 +123,10 @@ func (c *client) run(ctx context.Context) {
 
 // pause waits until the next attempt is due or wanted.
 func (c *client) pause(ctx context.Context, err error, failures int) {
-	status := Failed
-	if errors.Is(err, errLogin) {
-		status = NeedsAuth
-	}
-	c.setStatus(status, err.Error())
-	c.log.note(Owner(c.set.in.Session), "%s: %v", status, err)
+	c.setStatus(Failed, err.Error())
+	c.log.note(Owner(c.set.in.Session), "%s: %v", Failed, err)
 	var soon <-chan time.Time
-	if status == Failed && failures <= len(pauses) && !errors.Is(err, errPermanent) {
+	if failures <= len(pauses) && !errors.Is(err, errPermanent) {
 		timer := time.NewTimer(pauses[failures-1])
 		defer timer.Stop()
 		soon = timer.C
@@ -149,14 +151,18 @@ func (c *client) connectAndWait(ctx context.Context) error {
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
-	conn, err := c.connect(ctx, config, &work)
+	conn, web, err := c.connect(ctx, config, &work)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	if err := c.list(ctx, conn); err != nil {
+		if web.wantsLogin() {
+			return web.loginError()
+		}
 		return fmt.Errorf("list its tools: %w", err)
 	}
+	lostLogin := web.ready()
 	c.mu.Lock()
 	c.conn = conn
 	c.mu.Unlock()
@@ -171,6 +177,8 @@ func (c *client) connectAndWait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-lostLogin:
+		return web.loginError()
 	case err := <-lost:
 		return cmp.Or(err, errors.New("the server has closed the connection"))
 	}
@@ -182,7 +190,7 @@ type permanent struct{ error }
 func (permanent) Is(target error) bool { return target == errPermanent }
 
 // connect makes a connection. The goroutines of it are counted in work.
-func (c *client) connect(ctx context.Context, config Server, work *sync.WaitGroup) (*sdk.ClientSession, error) {
+func (c *client) connect(ctx context.Context, config Server, work *sync.WaitGroup) (*sdk.ClientSession, *remote, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, connectTime, fmt.Errorf("the server did not answer within %v", connectTime))
 	defer cancel()
 	var web *remote
@@ -193,17 +201,20 @@ func (c *client) connect(ctx context.Context, config Server, work *sync.WaitGrou
 		}
 		var err error
 		web, err = newRemote(config, c.set.opts.HTTP)
+		if web != nil {
+			web.client = c
+		}
 		if err != nil {
 			return nil, permanent{err}
 		}
 		return web.transport(), nil
 	}
 	if config.Type == Stdio && c.set.opts.Processes == nil {
-		return nil, permanent{errors.New("programs cannot be run here")}
+		return nil, nil, permanent{errors.New("programs cannot be run here")}
 	}
 	t, err := transport()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	conn, err := c.sdkClient().Connect(ctx, t, nil)
 	if err != nil && config.Type == HTTP && !web.wantsLogin() && ctx.Err() == nil { // it may be confused by what it does not know
@@ -213,13 +224,13 @@ func (c *client) connect(ctx context.Context, config Server, work *sync.WaitGrou
 	}
 	switch {
 	case err == nil:
-		return conn, nil
+		return conn, web, nil
 	case web.wantsLogin():
-		return nil, errLogin
+		return nil, nil, web.loginError()
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return nil, nil, context.Cause(ctx)
 	}
-	return nil, err
+	return nil, nil, err
 }
 
 // legacyVersion is the last version of the protocol with an initialize request.
@@ -373,10 +384,7 @@ func (c *client) connection(ctx context.Context) (*sdk.ClientSession, error) {
 			return nil, &Unavailable{c.config.Name, status, why}
 		case status == Failed:
 			kicked = true
-			select {
-			case c.kick <- struct{}{}:
-			default:
-			}
+			c.kickNow()
 		}
 		select {
 		case <-changed:
@@ -404,7 +412,7 @@ func (e *Unavailable) Error() string {
 	case Stopped:
 		return text + "; start it to use it"
 	case NeedsAuth:
-		return text + "; give it a header with a token (docs/MCP.md)"
+		return text + "; a person has to log in: abide mcp login " + e.Server
 	}
 	return text
 }
@@ -463,7 +471,7 @@ func (c *client) call(ctx context.Context, conn *sdk.ClientSession, q Request) (
 		p.Arguments = q.Arguments
 	}
 	result, err := conn.CallTool(ctx, p)
-	if err != nil && ctx.Err() == nil && !Answered(err) { // the connection is lost: the next call waits for a new connection
+	if err != nil && ctx.Err() == nil && !Answered(err) && !errors.Is(err, errLogin) { // the connection is lost: the next call waits for a new connection
 		c.mu.Lock()
 		if c.conn == conn {
 			c.conn = nil
@@ -508,6 +516,20 @@ func (l *limit) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer.Stop()
+}
+
+// kickNow lets the client try to connect at once.
+func (c *client) kickNow() {
+	select {
+	case c.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (c *client) snapshotStatus() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.status
 }
 
 // snapshot returns the state of the server.

@@ -12,6 +12,10 @@ import (
 // variable matches ${NAME} and ${NAME:-default}.
 var variable = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
 
+// Expanded returns the configuration with its variables replaced by those of an
+// environment.
+func (s Server) Expanded(env []string) (Server, error) { return s.expanded(env) }
+
 // expanded returns the configuration with its variables replaced by those of an
 // environment. A variable that is not set and has no default is an error: a server that is
 // given an empty token instead fails in ways that are hard to understand.
@@ -44,6 +48,7 @@ func (s Server) expanded(env []string) (Server, error) {
 	for i, a := range s.Args {
 		s.Args[i] = replace(a)
 	}
+	s.OAuth.ClientID, s.ClientSecret, s.OAuth.Document = replace(s.OAuth.ClientID), replace(s.ClientSecret), replace(s.OAuth.Document)
 	s.Env, s.Headers = replaceValues(s.Env, replace), replaceValues(s.Headers, replace)
 	if len(missing) > 0 {
 		return s, fmt.Errorf("the configuration uses ${%s}, which is not set; set it where abide is started, or give it a default: ${%s:-VALUE}", strings.Join(missing, "}, ${"), missing[0])

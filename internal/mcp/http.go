@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/abide-run/abide/internal/mcp/oauth"
 )
 
 // A remote is the HTTP side of a connection to a server.
@@ -20,8 +23,12 @@ type remote struct {
 	origin *url.URL
 	base   http.RoundTripper
 
+	client *client
+
 	mu     sync.Mutex
-	denied *http.Response // last answer that asked for a login, without its body; nil if there was none
+	denied *oauth.Challenge // last answer that asked for a login; nil if there was none since the last good one
+	used   string           // token of that request
+	lost   chan struct{}    // closed when a connection that was good needs a login; nil until it was good
 }
 
 // newRemote returns the HTTP side of a server.
@@ -59,28 +66,66 @@ func (r *remote) checkRedirect(to *http.Request, before []*http.Request) error {
 
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host) }
 
-// RoundTrip makes a request with the configured headers. They are sent to no other place
-// than the server.
+// RoundTrip makes a request with the configured headers, or with the token of a login. They
+// are sent to no other place than the server. A token that the server refuses is renewed, and
+// the request is made again.
 func (r *remote) RoundTrip(q *http.Request) (*http.Response, error) {
 	if !sameOrigin(q.URL, r.origin) {
 		return nil, fmt.Errorf("the server names another place, %s, to send messages to", q.URL.Host)
 	}
-	q = q.Clone(q.Context())
-	for name, value := range r.server.Headers {
-		q.Header.Set(name, value)
+	token, err := r.token(q.Context())
+	if err != nil {
+		return nil, err
 	}
-	q, release := r.limitDiscovery(q)
-	answer, err := r.base.RoundTrip(q)
+	for round := 1; ; round++ {
+		answer, err := r.send(q, token)
+		if err != nil {
+			return nil, err
+		}
+		ch := oauth.ReadChallenge(answer.StatusCode, answer.Header)
+		if answer.StatusCode != http.StatusUnauthorized && !ch.WantsMore() {
+			return answer, nil
+		}
+		r.note(ch, token)
+		if q.Method != http.MethodPost || q.GetBody == nil {
+			return answer, nil
+		}
+		answer.Body.Close()
+		next, err := r.authorize(q.Context(), ch, token)
+		if err != nil || round == maxRounds {
+			return nil, cmp.Or(err, error(&LoginWanted{r.server.Name, ch.Scope, ch.WantsMore()}))
+		}
+		token = next
+	}
+}
+
+// maxRounds is how often a request is made: with the token that there was, and with two
+// that came in its place.
+const maxRounds = 3
+
+// send makes a request with a token.
+func (r *remote) send(q *http.Request, token string) (*http.Response, error) {
+	again := q.Clone(q.Context())
+	if q.GetBody != nil {
+		body, err := q.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		again.Body = body
+	}
+	if token != "" {
+		again.Header.Set("Authorization", "Bearer "+token)
+	}
+	for name, value := range r.server.Headers {
+		again.Header.Set(name, value)
+	}
+	again, release := r.limitDiscovery(again)
+	answer, err := r.base.RoundTrip(again)
 	if err != nil {
 		release()
 		return nil, err
 	}
 	answer.Body = &releasingBody{answer.Body, release}
-	if answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden {
-		r.mu.Lock()
-		r.denied = answer
-		r.mu.Unlock()
-	}
 	return answer, nil
 }
 
@@ -98,7 +143,7 @@ func (r *remote) limitDiscovery(q *http.Request) (*http.Request, func()) {
 	if err != nil || !bytes.Contains(text, []byte(`"method":"`+discoverMethod+`"`)) {
 		return q, func() {}
 	}
-	ctx, cancel := context.WithTimeout(q.Context(), discover)
+	ctx, cancel := context.WithTimeout(q.Context(), discoverWeb)
 	return q.WithContext(ctx), cancel
 }
 
@@ -111,14 +156,4 @@ type releasingBody struct {
 func (b *releasingBody) Close() error {
 	defer b.release()
 	return b.ReadCloser.Close()
-}
-
-// wantsLogin reports whether the server has asked for a login.
-func (r *remote) wantsLogin() bool {
-	if r == nil {
-		return false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.denied != nil && r.denied.StatusCode == http.StatusUnauthorized
 }

@@ -35,6 +35,8 @@ type Server struct {
 type Secret struct {
 	Env     map[string]string `json:"env,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
+
+	ClientSecret string `json:"clientSecret,omitempty"` // of a client that was registered by hand
 }
 
 // The types of servers.
@@ -61,6 +63,7 @@ const (
 const (
 	connectTime = 60 * time.Second // to connect and to list what it has
 	discover    = 2 * time.Second  // to answer server/discover, which older servers do not know
+	discoverWeb = 10 * time.Second // the same over HTTP, where it is rarely ignored and the way may be long
 	idleTime    = 5 * time.Minute  // for a call without any progress
 	longestTime = time.Hour        // for a call with progress
 )
@@ -110,6 +113,12 @@ type wire struct {
 	Repeatable []string `json:"repeatable,omitempty"` // tools that can be called again without harm
 	Sandbox    string   `json:"sandbox,omitempty"`
 	Source     string   `json:"abideSource,omitempty"`
+
+	// These are about logins.
+	ClientID     string `json:"oauthClientId,omitempty"`
+	ClientSecret string `json:"oauthClientSecret,omitempty"`
+	Document     string `json:"oauthClientMetadataUrl,omitempty"`
+	Port         int    `json:"oauthCallbackPort,omitempty"`
 }
 
 // Parse reads the configuration of a server in the form of the protocol and of .mcp.json.
@@ -126,8 +135,9 @@ func Parse(name string, raw json.RawMessage) (Server, error) {
 			Name: name, Type: w.Type, Command: w.Command, Args: w.Args, Dir: w.Cwd, URL: w.URL,
 			Tools: w.Tools, TimeoutMs: w.Timeout, Disabled: w.Off,
 			LongestMs: w.Longest, Repeatable: w.Repeatable, Sandbox: w.Sandbox, Source: w.Source,
+			OAuth: event.MCPOAuth{ClientID: w.ClientID, Document: w.Document, Port: w.Port},
 		},
-		Secret: Secret{Env: w.Env, Headers: w.Headers},
+		Secret: Secret{Env: w.Env, Headers: w.Headers, ClientSecret: w.ClientSecret},
 	}
 	return s, s.complete()
 }
@@ -174,6 +184,10 @@ func (s *Server) complete() error {
 		return fmt.Errorf("MCP server %q: the url is missing", s.Name)
 	case s.TimeoutMs < 0 || s.LongestMs < 0:
 		return fmt.Errorf("MCP server %q: a time cannot be negative", s.Name)
+	case s.OAuth.Port < 0 || s.OAuth.Port > 65535:
+		return fmt.Errorf("MCP server %q: %d is no port", s.Name, s.OAuth.Port)
+	case s.OAuth.Document != "" && !strings.HasPrefix(s.OAuth.Document, "https://"):
+		return fmt.Errorf("MCP server %q: the address of the description of the client does not begin with https://", s.Name)
 	}
 	switch s.Sandbox {
 	case "", SandboxNone, SandboxWorkspace, SandboxSealed:
@@ -193,6 +207,7 @@ func (s Server) Raw() json.RawMessage {
 		Type: s.Type, Command: s.Command, Args: s.Args, Env: s.Env, Cwd: s.Dir, URL: s.URL,
 		Headers: s.Headers, Tools: s.Tools, Timeout: s.TimeoutMs, Off: s.Disabled,
 		Longest: s.LongestMs, Repeatable: s.Repeatable, Sandbox: s.Sandbox, Source: s.Source,
+		ClientID: s.OAuth.ClientID, ClientSecret: s.ClientSecret, Document: s.OAuth.Document, Port: s.OAuth.Port,
 	})
 	if err != nil { // texts and numbers
 		panic(err)

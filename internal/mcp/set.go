@@ -28,6 +28,7 @@ type Options struct {
 	HTTP      http.RoundTripper   // http.DefaultTransport if nil
 	Logs      *Logs               // nothing is kept if nil
 	Version   string              // version of this program
+	Logins    *Logins             // logins to servers over HTTP; there are none if nil
 }
 
 // Surroundings are what the servers of a session have in common.
@@ -46,6 +47,12 @@ type Events struct {
 	// Elicit puts a question of a server to a person. Servers are told that nobody can be
 	// asked if it is nil.
 	Elicit func(ctx context.Context, server string, p *sdk.ElicitParams) (*sdk.ElicitResult, error)
+	// Token asks the program behind the session for a token. It reports false if there is
+	// no program that gives any. An empty token means that it gives none now. It may be nil.
+	Token func(ctx context.Context, q TokenRequest) (token string, asked bool)
+	// Login tells a person that a server wants a login, and waits until the person has said
+	// that it was made, or ctx ends. It reports false if nobody says that. It may be nil.
+	Login func(ctx context.Context, server Server, more bool) bool
 }
 
 // A Set is the servers of one session.
@@ -154,9 +161,7 @@ func (s *Set) Wait(ctx context.Context) {
 	s.mu.Unlock()
 	for _, c := range all {
 		for {
-			c.mu.Lock()
-			tried, changed := c.tried, c.changed
-			c.mu.Unlock()
+			tried, changed := c.settled()
 			if tried {
 				break
 			}
@@ -171,6 +176,18 @@ func (s *Set) Wait(ctx context.Context) {
 	}
 }
 
+// AskAgain tries the servers again that want a login, because there is somebody now who may
+// make it.
+func (s *Set) AskAgain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.clients {
+		if c.snapshotStatus() == NeedsAuth {
+			c.kickNow()
+		}
+	}
+}
+
 // Start connects a server that was stopped, has failed or is disabled.
 func (s *Set) Start(name string) error {
 	c, err := s.client(name)
@@ -181,10 +198,7 @@ func (s *Set) Start(name string) error {
 	runs := c.stop != nil
 	c.mu.Unlock()
 	if runs {
-		select {
-		case c.kick <- struct{}{}:
-		default:
-		}
+		c.kickNow()
 		return nil
 	}
 	c.start()

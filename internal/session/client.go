@@ -194,6 +194,9 @@ func (cs Clients) AddInterest(id event.SessionID, c *Client, handle string, kind
 			a.show(shown)
 		})
 	}
+	if kind == event.MCPAuthAsked {
+		cs.host.MCP.AskAgain(id)
+	}
 }
 
 // AddTokens adds providers to those that a client gives tokens for. The endpoints are

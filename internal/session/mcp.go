@@ -31,6 +31,7 @@ type mcpSets struct {
 	open   map[event.SessionID]*mcpSet
 	closed bool
 	work   sync.WaitGroup
+	tokens map[string]chan tokenAnswer // requests for tokens that programs have not answered, by id
 }
 
 // An mcpSet is the servers of a session.
@@ -148,6 +149,9 @@ func (h *Host) mcpEvents(owner event.SessionID) mcp.Events {
 	return mcp.Events{
 		Status: func(server string, status mcp.Status, why string) {
 			h.tellMCP(owner, event.MCPStatusChangedData{ServerName: server, Status: string(status), Error: why})
+			if status == mcp.Connected {
+				h.closeLoginForms(owner, server)
+			}
 		},
 		Changed: func(server string, what event.Type) {
 			switch what {
@@ -161,6 +165,10 @@ func (h *Host) mcpEvents(owner event.SessionID) mcp.Events {
 		},
 		Elicit: func(ctx context.Context, server string, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 			return h.elicitForMCP(ctx, owner, server, p)
+		},
+		Token: func(ctx context.Context, q mcp.TokenRequest) (string, bool) { return h.askForToken(ctx, owner, q) },
+		Login: func(ctx context.Context, server mcp.Server, more bool) bool {
+			return h.askForLogin(ctx, owner, server, more)
 		},
 	}
 }
@@ -332,7 +340,10 @@ func (m MCP) CallTool(ctx context.Context, call tool.Call, t event.MCPTool) (too
 func failedMCPCall(t event.MCPTool, err error) tool.Result {
 	var away *mcp.Unavailable
 	var silence *mcp.Silence
+	var login *mcp.LoginWanted
 	switch {
+	case errors.As(err, &login):
+		return tool.Fail(loginFailure(t, login))
 	case errors.As(err, &away), errors.Is(err, mcp.ErrNotFound):
 		return tool.Fail(fmt.Sprintf("The call was not made: %v.", err))
 	case errors.As(err, &silence):

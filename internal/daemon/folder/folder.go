@@ -134,6 +134,9 @@ func (f *Folder) Processes() string { return f.path("processes") }
 // MCPServers returns the file with the MCP servers that the user has added.
 func (f *Folder) MCPServers() string { return f.path("mcp.json") }
 
+// MCPLogins returns the file with the logins to MCP servers, which are sealed.
+func (f *Folder) MCPLogins() string { return f.path("mcp-logins") }
+
 // MCPLogs returns the folder of the logs of MCP servers.
 func (f *Folder) MCPLogs() string { return f.path("mcp-logs") }
 

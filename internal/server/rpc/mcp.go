@@ -37,7 +37,6 @@ var _ = register(map[string]method{
 	api.MCPResourcesRead:    on((*conn).mcpResource),
 	api.MCPPromptsList:      on((*conn).mcpPrompts),
 	api.MCPPromptGet:        on((*conn).mcpPrompt),
-	api.MCPOAuthLogin:       on((*conn).mcpLogin),
 	api.MCPConfigList:       on((*conn).mcpConfigList),
 	api.MCPConfigAdd:        on((*conn).mcpConfigAdd),
 	api.MCPConfigUpdate:     on((*conn).mcpConfigUpdate),
@@ -62,6 +61,9 @@ func (c *conn) mcpSpec(s *session.Spec, p api.OpenMore) error {
 		}
 		for i := range own {
 			own[i].Source, own[i].Literal = mcp.SourceSession, p.EnvValueMode == "direct"
+			if own[i].Type != mcp.Stdio && own[i].OAuth.Document == "" {
+				own[i].OAuth.Document = p.AuthDocument
+			}
 		}
 		list = append(list, own...)
 	}
@@ -332,25 +334,6 @@ func (c *conn) mcpPrompt(ctx context.Context, p api.MCPPromptParams) (*sdk.GetPr
 		return nil, err
 	}
 	return set.Prompt(ctx, p.ServerName, p.Name, p.Arguments)
-}
-
-// mcpLogin tells what keeps a login from being made.
-func (c *conn) mcpLogin(ctx context.Context, p api.MCPLoginParams) (struct{}, error) {
-	set, err := c.servers(ctx, p.SessionID)
-	if err != nil {
-		return struct{}{}, err
-	}
-	if set == nil {
-		return struct{}{}, said("MCP host is not available: the session has no MCP servers")
-	}
-	state, err := set.Get(p.ServerName)
-	switch {
-	case err != nil:
-		return struct{}{}, said("MCP server %q is not configured", p.ServerName)
-	case state.Server.Type == mcp.Stdio:
-		return struct{}{}, said("MCP server %q is not a remote server, and needs no login", p.ServerName)
-	}
-	return struct{}{}, said("logins to MCP servers are not supported: give the server %q a header with a token", p.ServerName)
 }
 
 // errNoStore means that the servers of the user are not kept.

@@ -39,7 +39,6 @@ var truths = map[string]string{
 	"sessions.loadDeferredRepoHooks":                         `{"hookCount":0,"startupPrompts":[]}`,
 	"session.ui.handlePendingAutoModeSwitch":                 `{"success":false}`, // nobody asked
 	"session.ui.handlePendingSampling":                       `{"success":false}`,
-	"session.mcp.oauth.handlePendingRequest":                 `{"success":false}`,
 	"session.mcp.oauth.respond":                              `{"success":false}`,
 	"session.ui.handlePendingSessionLimitsExhausted":         `{"success":false}`,
 	"session.mcp.headers.handlePendingHeadersRefreshRequest": `{"success":false}`,
