@@ -21,6 +21,7 @@ var reaching = map[string]string{
 	"ar":            "--plugin",
 	"aria2c":        "-d -l -o --conf-path --dir --log --on-bt-download-complete --on-download-complete --on-download-error --on-download-pause --on-download-start --on-download-stop --out --save-cookies --save-session --server-stat-of",
 	"apt":           "-c -o --config-file --option",
+	"base64":        "-o --output",
 	"bat":           "--lessopen --pager",
 	"cargo":         "--config",
 	"curl":          "-D -J -K -O -c -o --abstract-unix-socket --alt-svc --config --cookie-jar --dump-header --engine --etag-save --hsts --libcurl --output --output-dir --remote-header-name --remote-name --remote-name-all --ssl-sessions --stderr --trace --trace-ascii --unix-socket",

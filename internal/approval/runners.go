@@ -160,9 +160,15 @@ var sameRunners = map[string]string{
 }
 
 // changesNothing returns a function that reports whether the first operand is none of the
-// subcommands that change settings, or run a command that they are given.
+// subcommands that change settings, or run a command that they are given. Some programs take
+// abbreviations. After yarn workspace NAME, another subcommand follows.
 func changesNothing(subcommands string) func(words []string) bool {
-	return func(words []string) bool { return !slices.Contains(strings.Fields(subcommands), words[0]) }
+	isOne := func(w string) bool {
+		return w != "" && slices.ContainsFunc(strings.Fields(subcommands), func(sub string) bool { return strings.HasPrefix(sub, w) })
+	}
+	return func(words []string) bool {
+		return !isOne(words[0]) && (!strings.HasPrefix(words[0], "workspace") || !slices.ContainsFunc(words, isOne))
+	}
 }
 
 var (
