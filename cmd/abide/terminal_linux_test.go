@@ -461,6 +461,25 @@ func TestWhateverIsNoYesTrustsNothing(t *testing.T) {
 	}
 }
 
+// Nobody is asked to trust a file of which a part is not shown.
+func TestAFileThatCannotBeShownIsNotTrusted(t *testing.T) {
+	x, dir := newTerminal(t), t.TempDir()
+	long := strings.Repeat("#\n", 300_000) + "[model]\nbase_url = \"http://x\"\n" + strings.Repeat("#\n", 150_000)
+	must(t, os.WriteFile(filepath.Join(dir, "abide.toml"), []byte(long), 0o600))
+	p := x.start(dir, "abide", "trust")
+	must(t, p.Start())
+	x.await(`is not trusted: it is too long to be shown \(\d+ lines and \d+ bytes of the change are not shown\); read the file, and then say yes with: abide trust --yes`)
+	if code := x.awaitExit(p); code != 2 {
+		t.Errorf("exit code %d, want 2", code)
+	}
+	if got := output(t, dir, "trust", "--list"); got != "" {
+		t.Errorf("it is trusted: %s", got)
+	}
+	if got := output(t, dir, "trust", "-q", "--yes"); !strings.Contains(got, "is trusted") {
+		t.Errorf("it is not trusted by who has read it: %s", got)
+	}
+}
+
 func TestAYesTrusts(t *testing.T) {
 	for _, content := range []string{"", "[model]\nbase_url = \"http://x\"\n"} {
 		x, dir := newTerminal(t), t.TempDir()

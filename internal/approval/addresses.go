@@ -17,7 +17,55 @@ var fetching = strings.Fields("aria2c axel curl ftp http httpie https lftp lynx 
 
 // namesURL tells whether a command names an address that the rule is about.
 func (d *reading) namesURL(u rule) certainty {
-	p := parseAddress(u.pattern)
+	best := no
+	for _, text := range addressTexts(u.pattern) {
+		best = max(best, d.namesAddress(parseAddress(text)))
+	}
+	return best
+}
+
+// addressTexts returns the patterns that a rule about addresses stands for. One that ends
+// with a host is about everything there.
+func addressTexts(pattern string) []string {
+	_, host, found := strings.Cut(pattern, "://")
+	if !found || strings.ContainsAny(host, "/*") {
+		return []string{pattern}
+	}
+	return []string{pattern, pattern + "/*"}
+}
+
+// addressSchemes are the schemes that a pattern for addresses can have been meant to have.
+var addressSchemes = []string{"http", "https", "ftp", "ftps", "ws", "wss", "file", "ssh", "sftp", "git"}
+
+// checkAddress returns an error if the pattern matches no address as they are written.
+func (u rule) checkAddress() error {
+	start, _, hasStar := strings.Cut(u.pattern, "*")
+	scheme, rest, found := strings.Cut(start, "://")
+	host, path, _ := strings.Cut(rest, "/")
+	isCut := func(scheme string) bool { return hasStar && strings.HasPrefix(scheme+"://", start) }
+	near := nearest(scheme, addressSchemes)
+	switch {
+	case !found && slices.ContainsFunc(addressSchemes, isCut):
+		return nil
+	case !found:
+		whole := "https://" + strings.TrimLeft(u.pattern, ":/")
+		if !hasStar {
+			whole = strings.TrimSuffix(whole, "/") + "/*"
+		}
+		return fmt.Errorf("it can never match, because addresses begin with their scheme; write %s(%s)", u.tool, whole)
+	case scheme+host != strings.ToLower(scheme+host):
+		fixed := strings.ToLower(scheme+"://"+host) + strings.TrimPrefix(u.pattern, scheme+"://"+host)
+		return fmt.Errorf("it can never match, because schemes and hosts are compared in small letters; write %s(%s)", u.tool, fixed)
+	case !slices.Contains(addressSchemes, scheme) && near != "":
+		return fmt.Errorf("there is no scheme %s; did you mean %s(%s%s)?", scheme, u.tool, near, strings.TrimPrefix(u.pattern, scheme))
+	case host == "" && path == "" && !hasStar:
+		return fmt.Errorf("it can never match, because it names no host; write %s(%s://example.org/*)", u.tool, scheme)
+	}
+	return nil
+}
+
+// namesAddress tells whether a command names an address that the pattern is about.
+func (d *reading) namesAddress(p addressPattern) certainty {
 	best := no
 	for _, words := range append(slices.Clip(d.calls.Words), slices.Concat([]string{""}, d.calls.Files)) {
 		fetches := slices.Contains(fetching, programOf(words))

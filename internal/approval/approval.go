@@ -159,10 +159,25 @@ func Judge(set string, rules event.PermissionRules, grants []event.Grant, r *Req
 
 // mayApply says that rules may be about a command, and why.
 func (r *Request) mayApply(one, several string, texts []string) string {
-	if len(texts) == 1 {
-		return "the rule " + texts[0] + ", which " + one + ", may apply: " + r.whyUncertain()
+	why := r.whyUncertain()
+	if slices.ContainsFunc(texts, r.beginsLike) {
+		why = "it begins like the rule, which has no star at its end"
 	}
-	return "the rules " + strings.Join(texts, ", ") + ", which " + several + ", may apply: " + r.whyUncertain()
+	if len(texts) == 1 {
+		return "the rule " + texts[0] + ", which " + one + ", may apply: " + why
+	}
+	return "the rules " + strings.Join(texts, ", ") + ", which " + several + ", may apply: " + why
+}
+
+// beginsLike reports whether a command has the words of a rule without a star at its end, and
+// others after them.
+func (r *Request) beginsLike(text string) bool {
+	u, err := parse(text)
+	if err != nil || r.reading == nil || !commandKind(u.tool) || u.words.open || len(u.words.words) == 0 {
+		return false
+	}
+	u.words.open = true
+	return slices.ContainsFunc(r.reading.calls.Words, func(words []string) bool { return u.words.isAbout(words) == yes })
 }
 
 // whyUncertain says why it is not known in advance what a command does.

@@ -153,7 +153,7 @@ func TestADenialThatMayApplyIsAsked(t *testing.T) {
 		{"git push --forc", "bash(git push --force *)", approval.Ask},
 		{"git push -f", "bash(git push --force *)", approval.Ask},
 		{"git push -u origin x", "bash(git push --force *)", approval.Grant},
-		{"git push origin", "bash(git push)", approval.Grant},
+		{"git push origin", "bash(git push)", approval.Ask},
 		{"git push", "bash(git push)", approval.Deny},
 		{"docker -H x rm y", "bash(docker rm *)", approval.Deny},
 		{"cat id_rsa", "read(id_rsa)", approval.Deny},

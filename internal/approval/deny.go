@@ -62,7 +62,25 @@ func (p wordPattern) isAbout(words []string) certainty {
 	if name == "git" && len(c.operands) > 0 && len(want.operands) > 0 && !slices.Contains(gitCommands, c.operands[0]) && !startsWith(c.operands, want.operands[:1]) {
 		return maybe // an alias
 	}
-	return min(found, c.hasOperands(want.operands, p.open), c.hasOptions(want.options, p))
+	operands := c.hasOperands(want.operands, p.open)
+	if name == "git" && operands == no {
+		operands = min(maybe, c.withBranches().hasOperands(want.operands, p.open))
+	}
+	return min(found, operands, c.hasOptions(want.options, p))
+}
+
+// withBranches returns the arguments of git push with the branches that it changes in the
+// place of other spellings: +main, HEAD:main, refs/heads/main.
+func (a argumentList) withBranches() argumentList {
+	if len(a.operands) < 3 || a.operands[0] != "push" {
+		return a
+	}
+	a.operands = slices.Clone(a.operands)
+	for i := 2; i < len(a.operands); i++ {
+		branch := strings.TrimPrefix(a.operands[i], "+")
+		a.operands[i] = strings.TrimPrefix(branch[strings.LastIndexByte(branch, ':')+1:], "refs/heads/")
+	}
+	return a
 }
 
 // otherSubcommands are other names of the subcommands of npm, apart from abbreviations.
@@ -130,6 +148,8 @@ func (a argumentList) hasOperands(want []string, open bool) certainty {
 	switch {
 	case startsWith(a.operands, want) && (open || len(a.operands) == len(want) && !a.unknown):
 		return yes
+	case startsWith(a.operands, want): // a rule without a star may have been meant for all that begins like this
+		return maybe
 	case !startsWith(a.operands[:min(a.certain, len(want))], want[:min(a.certain, len(want))]):
 		return no
 	case a.unknown, a.certain < len(a.operands) && isSubsequence(want, a.operands):

@@ -16,9 +16,12 @@ import (
 // stands for any words. For a subcommand of git, its own options are added to those of git.
 // A word without a dash is the name of something that the subcommand does.
 var reaching = map[string]string{
-	"ack":           "--pager",
+	"ack":           "--ackrc --output --pager", // --output is a text of Perl to older versions
 	"ag":            "--pager",
+	"ar":            "--plugin",
+	"aria2c":        "-d -l -o --conf-path --dir --log --on-bt-download-complete --on-download-complete --on-download-error --on-download-pause --on-download-start --on-download-stop --out --save-cookies --save-session --server-stat-of",
 	"apt":           "-c -o --config-file --option",
+	"base64":        "-o --output",
 	"bat":           "--lessopen --pager",
 	"cargo":         "--config",
 	"curl":          "-D -J -K -O -c -o --abstract-unix-socket --alt-svc --config --cookie-jar --dump-header --engine --etag-save --hsts --libcurl --output --output-dir --remote-header-name --remote-name --remote-name-all --ssl-sessions --stderr --trace --trace-ascii --unix-socket",
@@ -28,6 +31,8 @@ var reaching = map[string]string{
 	"diff":          "-l --paginate",
 	"diff3":         "--diff-program",
 	"dmesg":         "-C -D -E -c -n --clear --console-level --console-off --console-on --read-clear",
+	"dnf":           "-c --config --installroot --setopt --setvar", // a folder of plugins is a setting
+	"dpkg":          "--admindir --instdir --log --post-invoke --pre-invoke --root --status-logger",
 	"emacs":         "-e -f -l -u -x --batch --bg-daemon --daemon --eval --execute --fg-daemon --funcall --init-directory --load --script --user",
 	"fd":            "-X -x --exec --exec-batch",
 	"file":          "-C -Z -z --compile --uncompress --uncompress-noreport",
@@ -38,6 +43,8 @@ var reaching = map[string]string{
 	"gh":            "-D -O --dir --output",
 	"git":           "-O --open-files-in-pager --ext-diff --textconv --filters --object-dir --output --output-directory --upload-pack --receive-pack --exec --extcmd --tool --help --show-signature --recurse-submodules --recursive --submodule --ignore-submodules --strategy",
 	"go":            "-exec -overlay -toolexec -vettool",
+	"gofmt":         "-cpuprofile",
+	"goimports":     "-cpuprofile -memprofile -trace",
 	"golangci-lint": "-c --config --custom-config",
 	"gpg":           "-o --agent-program --dirmngr-program --exec-path --keyboxd-program --options --output --photo-viewer",
 	"helm":          "--kube-apiserver --kubeconfig --output-dir --post-renderer",
@@ -56,6 +63,7 @@ var reaching = map[string]string{
 	"nm":            "--plugin",
 	"objdump":       "--plugin",
 	"openssl":       "-config -engine -out -provider -provider-path",
+	"pacman":        "-b -r --cachedir --config --dbpath --gpgdir --hookdir --logfile --root --sysroot",
 	"pandoc":        "-F -L -d -o --data-dir --defaults --extract-media --filter --lua-filter --output --pdf-engine --pdf-engine-opt",
 	"patch":         "-e -g -o -r --ed --get --output --reject-file",
 	"pip":           "--log --python",
@@ -64,6 +72,7 @@ var reaching = map[string]string{
 	"pyright":       "-v --pythonpath --venvpath", // it runs the interpreter there
 	"rustc":         "-C -L -Z -o --codegen --extern --out-dir --sysroot",
 	"rg":            "-z --hostname-bin --pre --search-zip",
+	"rpm":           "-D -E -r --define --dbpath --eval --load --macros --pipe --predefine --rcfile --root --undefine",
 	"rsync":         "-M -e --config --daemon --log-file --only-write-batch --remote-option --rsh --rsync-path --write-batch",
 	"ruff":          "-o --output-file",
 	"scp":           "-D -F -S -o",
@@ -78,12 +87,15 @@ var reaching = map[string]string{
 	"ssh":           "-E -F -I -o",
 	"svn":           "--config-dir --config-option --diff-cmd --diff3-cmd --editor-cmd",
 	"tar":           "-F -I -T -g --files-from --checkpoint-action --index-file --info-script --listed-incremental --new-volume-script --rmt-command --rsh-command --to-command --use-compress-program --volno-file",
+	"tcpdump":       "-w -z",
 	"terraform":     "-backend-config -chdir -from-module -generate-config-out -out -plugin-dir -state -state-out -var-file",
 	"tree":          "-R -o",
+	"tshark":        "-X -w",
 	"vim":           "-E -S -U -V -W -c -e -i -l -s -u -w --cmd --listen --remote-expr --remote-send --server --startuptime",
 	"wget":          "-O -P -a -e -o --append-output --config --directory-prefix --execute --hsts-file --output-document --output-file --rejected-log --save-cookies --use-askpass --warc-file --warc-tempdir",
 	"xmllint":       "-o --output --shell",
 	"yq":            "-i -s --in-place --inplace --split-exp --split-exp-file",
+	"yt-dlp":        "-P -a -o --batch-file --config-locations --cookies --downloader --exec --exec-before-download --external-downloader --ffmpeg-location --netrc-cmd --output --paths --plugin-dirs --print-to-file --use-postprocessor",
 	"zip":           "-O -T -lf --logfile-path --output-file --test --unzip-command",
 
 	// These take their instructions from another file or folder, or run a program.
@@ -156,7 +168,8 @@ var reaching = map[string]string{
 
 // sameOptions are other names of programs in reaching.
 var sameOptions = map[string]string{
-	"apt-cache": "apt", "apt-config": "apt", "apt-file": "apt", "apt-get": "apt", "apt-mark": "apt", "aptitude": "apt", "batcat": "bat", "bsdtar": "tar", "gtar": "tar", "egrep": "grep", "ex": "vim", "fgrep": "grep", "rgrep": "grep", "fdfind": "fd", "gawk": "awk", "gsort": "sort", "mariadb": "mysql", "mawk": "awk", "more": "less", "nawk": "awk", "ncat": "nc",
+	"apt-cache": "apt", "dnf5": "dnf", "gcc-ar": "ar", "microdnf": "dnf", "rpmquery": "rpm", "youtube-dl": "yt-dlp", "yum": "dnf", "apt-config": "apt", "apt-file": "apt", "apt-get": "apt", "apt-mark": "apt", "aptitude": "apt", "batcat": "bat", "bsdtar": "tar", "gtar": "tar", "egrep": "grep", "ex": "vim", "fgrep": "grep", "rgrep": "grep", "fdfind": "fd", "gawk": "awk", "gsort": "sort", "mariadb": "mysql", "mawk": "awk", "more": "less", "nawk": "awk", "ncat": "nc",
+	"compare": "magick", "composite": "magick", "convert": "magick", "gm": "magick", "identify": "magick", "mogrify": "magick", "montage": "magick",
 	"c++": "gcc", "cc": "gcc", "clang": "gcc", "clang++": "gcc", "g++": "gcc", "busctl": "systemctl", "hostnamectl": "systemctl", "localectl": "systemctl", "loginctl": "systemctl", "timedatectl": "systemctl",
 	"netcat": "nc", "nvim": "vim", "pip3": "pip", "gpg2": "gpg", "rview": "vim", "rvim": "vim", "vi": "vim", "view": "vim", "vimdiff": "vim",
 }
@@ -189,11 +202,15 @@ var reachingTexts = map[string]*lazyregexp.Regexp{
 	"ip":       lazyregexp.New(`^(e|ex|exe|exec)$|^--?b(a(t(c(h)?)?)?)?$`), // ip netns exec and ip vrf exec, and a file with commands
 	"kubectl":  lazyregexp.New(`^-s`),                                      // the server gets the password
 	"less":     lazyregexp.New(`^\+`),
+	"magick":   lazyregexp.New("[|`$;&<>\"]|^@|:@|(?i:^-(delegate|write)$|^(ephemeral|mpr|msl|mvg|plt|print|scan|show|url|win|x):)"), // a name that begins with | is a command
 	"mysql":    lazyregexp.New(`\\|(?i:system|\bsource\b|outfile|dumpfile|\bpager\b|\btee\b)`),
-	"nm":       lazyregexp.New(`^@`), // options from a file
+	"ar":       lazyregexp.New(`^@`), // options from a file
+	"nm":       lazyregexp.New(`^@`),
+	"nmap":     lazyregexp.New(`^-(o|-?(append-output|datadir|resume|script|servicedb|stylesheet|versiondb))`),
 	"objdump":  lazyregexp.New(`^@`),
 	"pandoc":   lazyregexp.New(`\.lua\b`), // a reader or a writer that is a script
 	"psql":     lazyregexp.New(`\\|(?i:program)`),
+	"socat":    lazyregexp.New(`(?i)(^|!!)\s*(create|exec|fifo|file|gopen|open|pipe|pty|shell|system)\b`),
 	"sqlite3":  lazyregexp.New(`(?m:^\s*\.)|(?i:readfile|writefile|load_extension|edit\s*\(|\battach\b|\bvacuum\s.*into\b)`),
 	"tar":      aMachine,
 	"vim":      lazyregexp.New(`^\+`),
@@ -236,6 +253,9 @@ func reaches(words []string, i int) bool {
 		if shell.ShowsSignature(word) || words[1] == "config" && (protect.RunsCode(word) || repositoryKeys.MatchString(word)) {
 			return true
 		}
+		if words[1] == "archive" && words[i-1] == "--format" && shell.ShowsSignature("--format="+word) { // a format of the configuration is a command
+			return true
+		}
 		options += " " + reaching["git "+words[1]]
 	}
 	return isReaching(options, word)
@@ -249,7 +269,7 @@ func readsFormat(words []string, i int) bool {
 
 var (
 	formatOption = lazyregexp.New(`^(-[^-]*w|--w.*)$`)
-	joinedFormat = lazyregexp.New(`^-[^-]*w@`)
+	joinedFormat = lazyregexp.New(`^(-[^-]*w|--w[a-z-]*=)@`)
 )
 
 // setsClock reports whether a word of date is an operand that is no format: the time to

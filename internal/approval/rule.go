@@ -219,14 +219,18 @@ func (u rule) checkPattern() error {
 		err = errors.New("it can never match, because in a pattern neither variables nor the names of users are replaced; write an absolute path, or ~/ for the home directory")
 	case pathKind(u.tool) && quoted.MatchString(u.pattern):
 		err = errors.New("it can never match, because quotes are part of the path; write it without them")
-	case urlKind(u.tool) && !strings.Contains(u.pattern, "://") && !strings.Contains(u.pattern, "*"):
-		err = fmt.Errorf("it can never match, because addresses begin with their scheme; write %s(https://%s/*)", u.tool, strings.TrimSuffix(u.pattern, "/"))
+	case (pathKind(u.tool) || urlKind(u.tool) || u.tool == MCP) && strings.TrimSpace(u.pattern) != u.pattern:
+		err = fmt.Errorf("it can never match, because blanks are part of the pattern; write %s(%s)", u.tool, strings.TrimSpace(u.pattern))
+	case pathKind(u.tool) && strings.Contains(u.pattern, ", "):
+		err = errors.New("a pattern is for one path, and blanks and commas are part of it; write a rule for each path, or a ? for the blank if it is in the name")
+	case urlKind(u.tool):
+		err = u.checkAddress()
 	case commandKind(u.tool), u.tool == "*":
 		err = u.words.check()
 	case u.tool == MCP && !strings.Contains(u.pattern, "/") && !strings.Contains(u.pattern, "*"):
 		err = fmt.Errorf("it can never match, because it names no tool; write %s(%s/*) for all tools of the server %s", u.tool, u.pattern, u.pattern)
 	case u.tool == MCP:
-	case !pathKind(u.tool) && !urlKind(u.tool):
+	case !pathKind(u.tool):
 		err = fmt.Errorf("it can never match, because rules about %s have no patterns; write %s, or bash(…) for commands", u.tool, u.tool)
 	}
 	if err != nil {
@@ -256,7 +260,14 @@ func (p wordPattern) check() error {
 	if len(p.words) == 0 {
 		return nil
 	}
+	if slices.ContainsFunc(p.words, func(w string) bool { return strings.HasSuffix(w, star+",") }) {
+		return errors.New("a pattern is one list of words, and a comma is part of a word; write a rule for each command")
+	}
 	switch first := p.words[0]; {
+	case strings.Contains(first, " ") && !strings.Contains(first, "/"):
+		return fmt.Errorf("it can never match, because no program is called %s; write its words without the quotes around them", shell.Quote(strings.ReplaceAll(first, star, "*")))
+	case strings.Contains(first, ":") && first != ":" && !strings.Contains(first, "/"):
+		return fmt.Errorf("it can never match, because no program is called %s; write its words with blanks between them", strings.ReplaceAll(first, star, "*"))
 	case strings.Contains(first, "="):
 		return errors.New("it can never match, because a command with an assignment is always asked about; write the rule without it")
 	case strings.HasPrefix(first, "-"):
@@ -305,7 +316,7 @@ func (u rule) matchesPathOrURL(detail string, r *Request) bool {
 	case r.Kind == Read || r.Kind == Write:
 		return u.covers(detail, r.Dirs)
 	}
-	return matchStars(strings.Split(u.pattern, "*"), detail)
+	return slices.ContainsFunc(addressTexts(u.pattern), func(text string) bool { return matchStars(strings.Split(text, "*"), detail) })
 }
 
 // covers reports whether the pattern covers a path. A relative pattern is relative to

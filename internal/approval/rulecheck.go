@@ -31,6 +31,9 @@ func CheckAllow(text string, tools ...string) error {
 // checkAllows returns an error if the rule allows no command. It tries those that the rule
 // seems to be about.
 func (u rule) checkAllows() error {
+	if slices.ContainsFunc(u.words.words, func(w string) bool { return w == "~" || strings.HasPrefix(w, "~/") }) {
+		return errors.New("it can never match, because a command with a home directory (~) is always asked about; write an absolute path")
+	}
 	least := make([]string, len(u.words.words))
 	for i, w := range u.words.words {
 		least[i] = strings.ReplaceAll(w, star, "x")
@@ -62,7 +65,7 @@ func (u rule) checkAllows() error {
 				return nil
 			}
 			if judged == nil {
-				judged = run.Words
+				judged = slices.DeleteFunc(slices.Clone(run.Words), func(w string) bool { return w == shell.Unknown })
 			}
 		}
 		if !u.words.open {

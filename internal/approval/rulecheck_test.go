@@ -65,6 +65,9 @@ func TestRulesThatCanAllowNothing(t *testing.T) {
 		"bash(timeout *)":            "the command that timeout runs is judged",
 		"bash(xargs *)":              "the command that xargs runs is judged",
 		"bash(nohup *)":              "write a rule for that one, like bash(git status *)",
+		"bash(xargs rm *)":           "such a command is judged as rm; write bash(rm *)",
+		"bash(~/bin/x *)":            "write an absolute path",
+		"bash(ls ~)":                 "write an absolute path",
 		"bash(timeout 60 make *)":    "such a command is judged as make; write bash(make *)",
 		"bash(env go test *)":        "write bash(go test *)",
 		"bash(env X=1 go test *)":    "an assignment (X=1)",
@@ -157,5 +160,71 @@ func TestRulesAboutTheHomeDirectory(t *testing.T) {
 		if d := approval.Judge(approval.All, all, nil, view); d.Verdict != approval.Deny {
 			t.Errorf("view %s with read(~): %s", path, verdictName(d.Verdict))
 		}
+	}
+}
+
+// TestPatternsThatMatchNothing: a pattern that no path, address or command matches is an
+// error that says what to write. As a rule that denies, it would protect nothing.
+func TestPatternsThatMatchNothing(t *testing.T) {
+	for text, want := range map[string]string{
+		"url(example.org/*)":            "write url(https://example.org/*)",
+		"url(example.org*)":             "write url(https://example.org*)",
+		"url(example.org)":              "write url(https://example.org/*)",
+		"url(//example.org/*)":          "write url(https://example.org/*)",
+		"url(htps://example.org/*)":     "did you mean url(https://example.org/*)?",
+		"url(htttp://example.org)":      "did you mean url(http://example.org)?",
+		"url(http//example.org/*)":      "addresses begin with their scheme",
+		"url(HTTPS://Example.org/A/*)":  "write url(https://example.org/A/*)",
+		"url(https://Example.org)":      "write url(https://example.org)",
+		"url(https://)":                 "it names no host",
+		"url( https://example.org/*)":   "write url(https://example.org/*)",
+		"web_fetch(example.org/*)":      "write web_fetch(https://example.org/*)",
+		"read( .env)":                   "write read(.env)",
+		"read(.env )":                   "write read(.env)",
+		"mcp( github/*)":                "write mcp(github/*)",
+		"read(.env, id_rsa)":            "write a rule for each path",
+		"edit(**/*.go, **/*.md)":        "write a rule for each path",
+		"bash(rm *, mv *)":              "write a rule for each command",
+		"bash(git push*, git commit *)": "write a rule for each command",
+		"bash('git push' *)":            "without the quotes",
+		"bash(git:push)":                "with blanks between them",
+		"bash(git:push *)":              "no program is called git:push",
+	} {
+		if err := approval.Check(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q in it", text, err, want)
+		}
+	}
+	for _, text := range []string{
+		"url(*)", "url(http*)", "url(https:*)", "url(*.example.org/*)", "url(https://*.example.org/*)", "url(https://example.org)", "url(http://localhost:8080/*)", "url(ftp://example.org/*)", "url(x-scheme://a/*)",
+		"url(https://example.org/Some/Path)", "read({a,b}.txt)", "read(a,b)", "read(a b)", "bash(: *)", "bash('/opt/my app/x' *)", "bash(echo a, b)", "bash(npm run test:unit *)", "bash(git log:*)", "bash(/opt/x:1/run *)",
+	} {
+		if err := approval.Check(text); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAHostIsAllOfItsAddresses: a rule with a host and no path is about every address there,
+// whoever asks for it.
+func TestAHostIsAllOfItsAddresses(t *testing.T) {
+	rules := event.PermissionRules{Deny: []string{"url(https://example.org)"}}
+	for address, want := range map[string]approval.Verdict{
+		"https://example.org": approval.Deny, "https://example.org/": approval.Deny, "https://example.org/x": approval.Deny,
+		"https://example.org.evil/x": approval.Grant, "http://example.org/": approval.Grant,
+	} {
+		r := &approval.Request{Kind: approval.URL, Tool: "web_fetch", Details: []string{address}}
+		if d := approval.Judge(approval.All, rules, nil, r); d.Verdict != want {
+			t.Errorf("%s: %s, want %s", address, verdictName(d.Verdict), verdictName(want))
+		}
+	}
+}
+
+// TestTheReasonNamesTheMissingStar: who is asked because a rule that denies has no star at its
+// end is told so.
+func TestTheReasonNamesTheMissingStar(t *testing.T) {
+	rules := event.PermissionRules{Allow: []string{"bash"}, Deny: []string{"bash(rm)"}}
+	d := approval.Judge(approval.AskAlways, rules, nil, readLine("rm -r src", project(t)))
+	if want := "the rule bash(rm), which denies, may apply: it begins like the rule, which has no star at its end"; d.Verdict != approval.Ask || d.Reason != want {
+		t.Errorf("%s, %q, want %q", verdictName(d.Verdict), d.Reason, want)
 	}
 }

@@ -143,18 +143,32 @@ var runners = map[string]runner{
 	"phpunit":    {options: optionList{short: "v", long: "filter: testsuite: group: exclude-group: stop-on-failure testdox colors:: no-coverage verbose debug"}},
 	"pre-commit": {options: optionList{short: "av", long: "all-files files: verbose show-diff-on-failure hook-stage: from-ref: to-ref:"}, operands: func(words []string) bool { return words[0] != "try-repo" }},
 
+	"json.tool": {options: optionList{long: "sort-keys no-ensure-ascii json-lines indent: tab no-indent compact"}, operands: func(words []string) bool { return len(words) < 2 }}, // it writes the second
+	"unittest":  {options: optionList{short: "vqfcbk:s:p:t:", long: "verbose quiet failfast catch buffer locals start-directory: pattern: top-level-directory: durations:"}},
+	"latex": {
+		options:  optionList{single: "-interaction: -halt-on-error -file-line-error -synctex: -jobname: -output-directory: -draftmode -recorder -no-shell-escape -version"},
+		operands: func(words []string) bool { return !slices.ContainsFunc(words, isTeX) },
+	},
+	"latexmk": {options: optionList{single: "-pdf -pdfxe -pdflua -xelatex -lualatex -dvi -ps -c -C -f -g -cd -quiet -silent -interaction: -halt-on-error -file-line-error -synctex: -jobname: -outdir: -output-directory: -version"}},
+
 	"docker-compose": {options: optionList{long: "ansi: progress: profile: compatibility dry-run parallel:"}, before: true},
 }
 
 // sameRunners are other names of programs in runners.
 var sameRunners = map[string]string{
-	"bazelisk": "bazel", "gmake": "make", "go-task": "task", "gradlew": "gradle", "gtest": "ctest", "invoke": "inv", "mvnw": "mvn", "ninja-build": "ninja", "pnpx": "npx", "py.test": "pytest", "samu": "ninja",
+	"bazelisk": "bazel", "gmake": "make", "go-task": "task", "gradlew": "gradle", "gtest": "ctest", "invoke": "inv", "lualatex": "latex", "mvnw": "mvn", "ninja-build": "ninja", "pdflatex": "latex", "pdftex": "latex", "pnpx": "npx", "py.test": "pytest", "samu": "ninja", "tex": "latex", "xelatex": "latex",
 }
 
 // changesNothing returns a function that reports whether the first operand is none of the
-// subcommands that change settings, or run a command that they are given.
+// subcommands that change settings, or run a command that they are given. Some programs take
+// abbreviations. After yarn workspace NAME, another subcommand follows.
 func changesNothing(subcommands string) func(words []string) bool {
-	return func(words []string) bool { return !slices.Contains(strings.Fields(subcommands), words[0]) }
+	isOne := func(w string) bool {
+		return w != "" && slices.ContainsFunc(strings.Fields(subcommands), func(sub string) bool { return strings.HasPrefix(sub, w) })
+	}
+	return func(words []string) bool {
+		return !isOne(words[0]) && (!strings.HasPrefix(words[0], "workspace") || !slices.ContainsFunc(words, isOne))
+	}
 }
 
 var (
@@ -200,6 +214,10 @@ var givenByCargo = map[string]*lazyregexp.Regexp{
 	"rustc":   lazyregexp.New(`^$`),
 	"rustdoc": lazyregexp.New(`^$`),
 }
+
+// isTeX reports whether a word is a text in the language of TeX, or names another format: not
+// a file.
+func isTeX(w string) bool { return strings.ContainsAny(w, `\&`) }
 
 // readsNoList reports whether no operand names a file with further words.
 func readsNoList(words []string) bool {

@@ -319,7 +319,10 @@ func (s *sheet) diff(text string, most int) (cut bool) {
 		lines, more = lines[:most], len(lines)-most
 	}
 	for len(lines) > 0 {
-		line, n := lines[0], alike(lines)
+		line, n := lines[0], 1
+		if strings.Trim(line, "+- \t\r") == "" { // a change can have very many lines of which each is like the next
+			n = alike(lines)
+		}
 		lines = lines[1:]
 		if missing := missingPart(line); missing != "" {
 			s.own(bold, "  the change is larger than can be shown: "+missing)
@@ -327,7 +330,7 @@ func (s *sheet) diff(text string, most int) (cut bool) {
 			continue
 		}
 		s.diffLine(line, most > 0)
-		if strings.Trim(line, "+- \t\r") == "" && n > maxEmpty {
+		if n > maxEmpty {
 			s.own(faint, "  … "+plural(n-1, "more line like it", "more lines like it")+" …")
 			lines = lines[n-1:]
 		}

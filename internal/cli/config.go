@@ -271,8 +271,12 @@ func (a *app) confirmTrust(ctx context.Context, path string, shown, content []by
 	if p == nil && !yes {
 		return usagef("%s is not trusted: there is no terminal to ask at; read the file, and then say yes with: abide trust --yes", plain(filepath.Dir(path)))
 	}
+	change, omitted := a.changeText(path, shown, content)
+	if omitted != "" && !yes {
+		return usagef("%s is not trusted: it is too long to be shown (%s); read the file, and then say yes with: abide trust --yes", plain(path), omitted)
+	}
 	if len(content)+len(shown) > 0 && !(yes && a.quiet) {
-		a.err.printf("%s:\n%s", plain(path), a.changeText(path, shown, content))
+		a.err.printf("%s:\n%s", plain(path), change)
 	}
 	if yes {
 		return nil

@@ -131,16 +131,18 @@ func (a *app) reportChange(path string, shown, now []byte) {
 	}
 	a.err.printf("abide: %s is not the file that you trusted; only its restrictions apply, and those of the file that you trusted, until you trust it again with: abide trust\n", plain(path))
 	if shown != nil {
-		a.err.printf("%s", a.changeText(path, shown, now))
+		change, _ := a.changeText(path, shown, now) // nobody is asked about it here
+		a.err.printf("%s", change)
 	}
 }
 
-// changeText returns the change of a configuration as it is printed.
-func (a *app) changeText(path string, shown, now []byte) string {
+// changeText returns the change of a configuration as it is printed. If that is not the whole
+// change, omitted says what is not shown.
+func (a *app) changeText(path string, shown, now []byte) (printed, omitted string) {
 	s := &sheet{paint: paint(a.err), most: width(a.err)}
-	text, _ := files.Diff(path, shown, now)
+	text, omitted := files.Diff(path, shown, now)
 	s.diff(text, 0)
-	return s.String()
+	return s.String(), omitted
 }
 
 // userFile returns the path of the user's configuration; empty if there is no home

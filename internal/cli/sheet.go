@@ -38,13 +38,15 @@ func (s *sheet) own(in style, text string) {
 // first and their number are shown.
 func (s *sheet) foreign(text string) {
 	for lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n"); len(lines) > 0; {
-		n := alike(lines)
-		if strings.TrimSpace(lines[0]) != "" || n <= maxEmpty {
-			s.line(plainStyle, lines[0])
+		n := 1
+		if strings.TrimSpace(lines[0]) == "" {
+			n = alike(lines)
+		}
+		s.line(plainStyle, lines[0])
+		if n <= maxEmpty {
 			lines = lines[1:]
 			continue
 		}
-		s.line(plainStyle, lines[0])
 		s.own(faint, "  … "+plural(n-1, "more empty line", "more empty lines")+" …")
 		lines = lines[n:]
 	}

@@ -55,7 +55,7 @@ var codeNames = []string{
 	"difffilter", "driver", "editor", "external", "fsmonitor", "gitproxy", "hookspath", "packobjectshook", "pager", "path",
 	"process", "program", "receivepack", "recentobjectshook", "smudge", "sshcommand", "templatedir", "textconv",
 	"tunnel", "update", "uploadpack", "vcs",
-	"proxy", "sslcainfo", "sslcapath", "sslverify", "curloptresolve", // whoever is between can give other code
+	"proxy", "sslcainfo", "sslcapath", "sslverify", "curloptresolve", "bundleuri", // whoever is between can give other code
 	"instructionformat",             // a new line in the list of a rebase can be a command
 	"cookiefile", "outputdirectory", // files that git writes
 	"mergeoptions", "octopus", "twohead", // strategies of merges are programs
