@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/abide-run/abide/internal/api"
@@ -59,9 +58,7 @@ func (a *app) config(dir string) (daemon.Config, error) {
 	}
 	c.Rest, c.Keep = loaded.Config.Store.Rest.Value(), loaded.Config.Retention.Sessions.Value()
 	c.Commands = commands(loaded.Config.Commands)
-	if c.Notify, err = notification(loaded.Config.Notify); err != nil {
-		return c, err
-	}
+	c.Notify = notification(loaded.Config.Notify)
 	c.Workspaces = a.workspaceOptions(loaded.Config)
 	if user := userFile(a.home); user != "" {
 		c.Memory.Dir = filepath.Join(filepath.Dir(user), "memory")
@@ -99,18 +96,8 @@ func commands(c config.Commands) daemon.Commands {
 const notifyDelay = 5 * time.Second
 
 // notification converts the settings of notifications.
-func notification(c config.Notify) (daemon.Notify, error) {
-	n := daemon.Notify{Command: c.Command, Webhook: c.Webhook, On: c.On, Delay: notifyDelay}
-	if c.SecretFile != "" && c.Webhook != "" {
-		b, err := os.ReadFile(c.SecretFile)
-		if n.Secret = strings.TrimSpace(string(b)); err == nil && n.Secret == "" {
-			err = fmt.Errorf("%s is empty", c.SecretFile)
-		}
-		if err != nil {
-			return n, configError(fmt.Errorf("notify.secret_file: %w", err))
-		}
-	}
-	return n, nil
+func notification(c config.Notify) daemon.Notify {
+	return daemon.Notify{Command: c.Command, Webhook: c.Webhook, SecretFile: c.SecretFile, On: c.On, Delay: notifyDelay}
 }
 
 // cacheFolder returns the folder for the caches of confined commands; empty if there is no

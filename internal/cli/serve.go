@@ -18,10 +18,10 @@ work continues when no other abide process runs. Other abide processes on the sa
 data folder use it through its private socket.
 
 With --listen, clients can connect over TCP, and with --http, programs and browsers can
-use sessions and durable commands over HTTP (see docs/HTTP.md). Both must present a token. It is read
-from --token-file or ABIDE_TOKEN; without either, one is created and kept in the data
-folder. Connections are not encrypted: to serve other machines, put a proxy with
-TLS in front, and name with --http-host what HTTP clients call it.`
+use sessions and durable commands over HTTP (see docs/HTTP.md). Both must present a
+token. It is read from --token-file or ABIDE_TOKEN; without either, one is created and
+kept in the data folder. Connections are not encrypted: to serve other machines, put a
+proxy with TLS in front, and name with --http-host what HTTP clients call it.`
 
 func (a *app) serveCommand() *cobra.Command {
 	c := &cobra.Command{

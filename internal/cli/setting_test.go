@@ -23,7 +23,7 @@ var settingValues = map[string][]string{
 	"integer": {"7"},
 	"number":  {"0.5"},
 	"boolean": {"true", "false"},
-	"array":   {"['exec']", "['OPENAI_API_KEY']"},
+	"array":   {"['exec']", "['OPENAI_API_KEY']", "['waits']"},
 	"object":  {"{a = 'b'}"},
 }
 

@@ -51,9 +51,12 @@ func newHook(t *testing.T) *hook {
 func TestPeopleAreToldOnce(t *testing.T) {
 	h := newHook(t)
 	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "key"), []byte("key\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s := newSiteWith(t, func(c *daemon.Config) {
 		c.Notify = daemon.Notify{
-			Webhook: h.URL, Secret: "key", Again: []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond},
+			Webhook: h.URL, SecretFile: filepath.Join(dir, "key"), Again: []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond},
 			Command: `cat >> ` + filepath.Join(dir, "told") + `; echo " $ABIDE_NOTIFY_KIND $ABIDE_NOTIFY_SESSION" >> ` + filepath.Join(dir, "told"),
 		}
 	})

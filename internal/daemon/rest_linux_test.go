@@ -585,13 +585,17 @@ func (s *site) refuses(t *testing.T, method, path, body string, methods []string
 			refusal{"a cookie alone", method, body, []string{"Authorization", "", "Host", daemon.ConsoleHost, "Cookie", "abide_console=a.1.b"}, 401, "unauthorized"})
 	}
 	if body != "" {
+		large := 3 << 20
+		if strings.HasSuffix(path, "/messages") || strings.HasSuffix(path, "/sessions") {
+			large = 25 << 20 // with attachments
+		}
 		list = append(list,
 			refusal{"half a body", method, body[:len(body)-1], nil, 400, "invalid"},
 			refusal{"no object", method, `[]`, nil, 400, "invalid"},
 			refusal{"an unknown field", method, `{"nonsense":1}`, nil, 400, "invalid"},
 			refusal{"two values", method, body + body, nil, 400, "invalid"},
 			refusal{"a form", method, body, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "content_type"},
-			refusal{"a body that is too large", method, `{"x":"` + strings.Repeat("x", 25<<20) + `"}`, nil, 413, "too_large"})
+			refusal{"a body that is too large", method, `{"x":"` + strings.Repeat("x", large) + `"}`, nil, 413, "too_large"})
 	}
 	if strings.Contains(path, "/sessions/") {
 		unknown := rest.Prefix + "/sessions/unknown" + path[strings.Index(path+"/", "/sessions/")+len("/sessions/")+36:]
