@@ -19,7 +19,7 @@ var settingBases = []string{"", "model.model_id = 'p/m'\nproviders.p.base_url = 
 // settingValues are values to try, by the type of a setting that has no list of allowed
 // values. At least one of them is valid for each setting and not its default.
 var settingValues = map[string][]string{
-	"string":  {"'7m'", "'http://x'", "'TEST_KEY'", "'unix:/w'", "'sqlite:/x.db'", "'/w'", `'{"a":1}'`},
+	"string":  {"'7m'", "'http://x'", "'https://x/y'", "'TEST_KEY'", "'unix:/w'", "'sqlite:/x.db'", "'/w'", `'{"a":1}'`},
 	"integer": {"7"},
 	"number":  {"0.5"},
 	"boolean": {"true", "false"},
