@@ -21,6 +21,7 @@ var configured = []configuredType{
 	{"daemon", "Commands", []string{"daemon"}},
 	{"daemon", "Memory", []string{"daemon"}},
 	{"daemon", "ModelSettings", []string{"daemon"}},
+	{"daemon", "Notify", []string{"daemon"}},
 	{"daemon/workspaces", "Options", []string{"daemon/workspaces"}},
 	{"project/instructions", "Rules", []string{"project/instructions"}},
 	{"api", "Defaults", []string{"server/rpc"}},
