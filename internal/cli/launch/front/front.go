@@ -64,7 +64,7 @@ var commands = map[string]bool{
 	"run": true, "answer": true, "questions": true, "rules": true, "abort": true, "sessions": true, "session": true,
 	"compact": true, "context": true, "cost": true, "ps": true, "logs": true, "stop": true, "memory": true, "mcp": true, "jobs": true, "status": true, "doctor": true,
 
-	"serve": false, "open": false, "workspace": false, "models": false, "config": false, "trust": false, "audit": false,
+	"serve": false, "demo": false, "open": false, "workspace": false, "models": false, "config": false, "trust": false, "audit": false,
 	"backup": false, "restore": false, "vacuum": false,
 	"completion": false, "man": false, "version": false, "help": false, "--help": false, "-h": false, "--version": false,
 	"__complete": false, "__completeNoDesc": false,
