@@ -20,8 +20,12 @@ export async function until(what, f, ms = patience) {
   }
 }
 
-function freePort() {
-  return new Promise((ok, no) => { const s = createServer(); s.on("error", no); s.listen(0, "127.0.0.1", () => { const { port } = s.address(); s.close(() => ok(port)); }); });
+// freePort finds a port below those that the system gives to outgoing connections: while the
+// daemon is down, the browser tries to connect to it, and must not be given its port.
+async function freePort() {
+  for (let port = 20_000 + (process.pid % 10_000); ; port++) {
+    if (await new Promise((ok) => { const s = createServer(); s.on("error", () => ok(false)); s.listen(port, "127.0.0.1", () => s.close(() => ok(true))); })) return port;
+  }
 }
 
 /** A Daemon is the real program with a data folder of its own. */
