@@ -100,7 +100,7 @@ func testWrongBase(t *testing.T, s Subject) {
 	})
 	t.Run("written as it is", func(t *testing.T) {
 		for base, shown := range map[string]string{
-			"''": "''", "http://a b/v1": "http://a b/v1", "user:secret@host/v1": "host/v1", "ftp://user:secret@host/v1#secret": "ftp://host/v1",
+			`""`: `""`, "http://a b/v1": "http://a b/v1", "user:secret@host/v1": "host/v1", "ftp://user:secret@host/v1#secret": "ftp://host/v1",
 		} {
 			_, err := s.New(remote.Config{BaseURL: base}).Ask(t.Context(), Hello, nil)
 			if e := WantError(t, err, model.KindNotFound); !strings.Contains(e.Message, strconv.Quote(shown)) || strings.Contains(e.Message, "secret") {
