@@ -184,7 +184,7 @@ func fromOwnPage(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead || r.Header.Get("Origin") != ""
 }
 
-// only refuses requests with another method than POST, and reports whether it did not.
+// onlyPost refuses requests with another method than POST, and reports whether it did not.
 func onlyPost(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method == http.MethodPost {
 		return true
