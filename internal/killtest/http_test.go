@@ -27,7 +27,6 @@ type webClient struct {
 	deaths  int
 	session event.SessionID
 	seen    []event.Seq // positions of the events that it was shown
-	idle    bool
 }
 
 // connect starts a victim and waits until it serves HTTP.

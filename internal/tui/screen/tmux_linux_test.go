@@ -210,10 +210,7 @@ func (d *drawing) resize(sizes ...[2]int) {
 func (d *drawing) check(n int, context string) {
 	d.t.Helper()
 	all := d.tmux("capture-pane", "-p", "-J", "-S", "-")
-	var shown, want []string
-	for _, m := range regexp.MustCompile(`(?m)line \d+( x+\.?)?`).FindAllString(all, -1) {
-		shown = append(shown, m)
-	}
+	shown, want := regexp.MustCompile(`(?m)line \d+( x+\.?)?`).FindAllString(all, -1), []string(nil)
 	for i := range n {
 		want = append(want, testLine(i))
 	}
