@@ -43,6 +43,9 @@ func (s *Store) prepare(ctx context.Context, id event.SessionID, batch eventlog.
 	if err != nil {
 		return nil, err
 	}
+	if size := batchSize(batch); size > maxBatch {
+		return nil, fmt.Errorf("the events have %d MiB, and the database takes %d MiB at once: append fewer", size>>20, maxBatch>>20)
+	}
 	a := &addition{id: id, after: batch.After, end: end, body: join(batch.Events), jobs: batch.Jobs, events: len(batch.Events), costs: eventlog.CostsIn(id, batch.Events)}
 	if batch.Info != nil {
 		if a.entry, err = newEntry(*batch.Info); err != nil {
@@ -51,6 +54,17 @@ func (s *Store) prepare(ctx context.Context, id event.SessionID, batch eventlog.
 	}
 	a.sealed, err = s.seal(ctx, id, batch.Secrets)
 	return a, err
+}
+
+// maxBatch is the number of bytes of events that one append can have. The server takes a gibibyte
+// at once, and loses the connection if it gets more.
+const maxBatch = 900 << 20
+
+func batchSize(b eventlog.Batch) (size int) {
+	for _, e := range b.Events {
+		size += len(e.Bytes) + 1
+	}
+	return size
 }
 
 // Append implements eventlog.Log.

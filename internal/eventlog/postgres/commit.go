@@ -2,9 +2,12 @@ package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,8 +36,8 @@ type op struct {
 	// apply makes the change inside a transaction, if it is not a single statement. A refusal
 	// is an error before anything was changed.
 	apply func(context.Context, *writing, pgx.Tx) error
-	// stored reports whether the change is in the store, after the connection was lost while
-	// it was committed. If it is nil, the change can be made again.
+	// stored reports whether the change of the statement is in the store, after the reply to it
+	// was lost.
 	stored func(context.Context, *pgx.Conn) (bool, error)
 
 	changed changed    // whether the statement has changed something
@@ -52,8 +55,9 @@ func (r refusal) Unwrap() error { return r.error }
 // it, and never with a context that can be cancelled.
 type writing struct {
 	conn       *pgx.Conn
-	generation int64 // generation of this process; another one in the database means that it is fenced
-	clock      int64 // time of the last change, in microseconds
+	generation int64  // generation of this process; another one in the database means that it is fenced
+	clock      int64  // time of the last change, in microseconds
+	last       string // name of the transaction that was begun last
 }
 
 // now returns the current time in microseconds, or a later one if it was returned before.
@@ -137,39 +141,59 @@ func (q *queue) waitIdle() {
 	}
 }
 
-// commitGroup commits ops and sends each its outcome. If one of them fails, each gets a
-// transaction of its own, so that the others succeed.
+// commitGroup commits ops and sends each its outcome.
 func (s *Store) commitGroup(group []*op) {
-	left := group
-	for len(left) > 0 && s.broken == nil {
-		err := s.transact(left)
-		switch {
-		case err == nil:
-			left = nil
-		case errors.Is(err, eventlog.ErrFenced):
-			s.broken = fmt.Errorf("%s: %w", s.place, err)
-		case lost(err):
-			left, s.broken = s.recover(left, err)
-		case len(left) > 1:
-			for i := range left {
-				s.commitGroup(left[i : i+1])
-			}
-			return
-		default:
-			left[0].err, left = s.explain(err), nil
-		}
-	}
-	if s.broken != nil {
-		s.shut(s.broken)
-		for _, o := range left {
-			o.err = s.broken
-		}
-	}
+	s.commit(group)
 	for _, o := range group {
 		if o.err == nil && o.refused != nil && o.changed == no {
 			o.err = o.refused()
 		}
 		o.result <- o.err
+	}
+}
+
+// maxLosses is how often the connection may be lost while the same ops are committed before
+// they are suspected to be the reason.
+const maxLosses = 3
+
+// commit commits ops and sets the outcome of each. If one of them fails, each gets a
+// transaction of its own, so that the others succeed.
+func (s *Store) commit(group []*op) {
+	for losses := 0; s.broken == nil; {
+		err := s.transact(group)
+		done := err == nil
+		if lost(err) {
+			losses++
+			done, s.broken = s.recover(group, err)
+		}
+		switch {
+		case done:
+			return
+		case errors.Is(err, eventlog.ErrFenced):
+			s.broken = fmt.Errorf("%s: %w", s.place, err)
+			setAll(group, s.broken)
+		case s.broken != nil: // recover has set the outcomes
+		case lost(err) && losses < maxLosses:
+			continue
+		case len(group) > 1:
+			for i := range group {
+				s.commit(group[i : i+1])
+			}
+			return
+		default:
+			group[0].err = s.explain(err)
+			return
+		}
+		s.shut(s.broken)
+		return
+	}
+	setAll(group, s.broken)
+}
+
+// setAll sets the outcome of all ops.
+func setAll(group []*op, err error) {
+	for _, o := range group {
+		o.err = err
 	}
 }
 
@@ -184,24 +208,34 @@ func (s *Store) transact(group []*op) (err error) {
 	}()
 	for _, o := range group {
 		o.err, o.changed = nil, unknown
-		if o.statement == nil {
-			return s.transactSteps(group)
-		}
 	}
-	return s.write.pipeline(group)
+	s.write.last = rand.Text()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if slices.ContainsFunc(group, func(o *op) bool { return o.statement == nil }) {
+		return s.transactSteps(ctx, group)
+	}
+	return s.write.pipeline(ctx, group)
 }
 
-// fence fails unless this process may write, and keeps others from taking over until the
-// transaction ends.
-const fence = "SELECT generation FROM meta WHERE id = 1 FOR SHARE"
+// The statements around those of ops. The second names the transaction, fails to if this process
+// is fenced, and keeps others from taking over until the transaction ends.
+const (
+	begin = "BEGIN ISOLATION LEVEL READ COMMITTED"
+	fence = "UPDATE meta SET last = $1 WHERE id = 1 AND generation = $2 RETURNING generation"
+)
 
 // pipeline commits ops that are single statements in one round trip.
-func (w *writing) pipeline(group []*op) error {
-	ctx := context.Background()
+func (w *writing) pipeline(ctx context.Context, group []*op) error {
 	var b pgx.Batch
-	b.Queue("BEGIN")
-	var generation int64
-	b.Queue(fence).QueryRow(func(row pgx.Row) error { return row.Scan(&generation) })
+	b.Queue(begin)
+	fenced := true
+	b.Queue(fence, []byte(w.last), w.generation).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			fenced = false
+		}
+		return rows.Err()
+	})
 	for _, o := range group {
 		text, args := o.statement(w)
 		b.Queue(text, args...).Query(func(rows pgx.Rows) error { return o.count(rows) })
@@ -211,7 +245,7 @@ func (w *writing) pipeline(group []*op) error {
 	if err != nil && !lost(err) {
 		_, _ = w.conn.Exec(ctx, "ROLLBACK") // its connection may be gone by now: the next transaction notices
 	}
-	if err == nil && generation != w.generation {
+	if err == nil && fenced {
 		err = eventlog.ErrFenced // the statements have the fence, too, and have changed nothing
 	}
 	return err
@@ -236,19 +270,19 @@ func (o *op) count(rows pgx.Rows) error {
 }
 
 // transactSteps commits ops one after the other in one transaction.
-func (s *Store) transactSteps(group []*op) error {
-	ctx := context.Background()
-	tx, err := s.write.conn.Begin(ctx)
+func (s *Store) transactSteps(ctx context.Context, group []*op) error {
+	tx, err := s.write.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback(ctx) // does nothing after a commit
 	var generation int64
-	if err := tx.QueryRow(ctx, fence).Scan(&generation); err != nil {
-		return err
-	}
-	if generation != s.write.generation {
+	err = tx.QueryRow(ctx, fence, []byte(s.write.last), s.write.generation).Scan(&generation)
+	if errors.Is(err, pgx.ErrNoRows) {
 		return eventlog.ErrFenced
+	}
+	if err != nil {
+		return err
 	}
 	for _, o := range group {
 		if err := s.step(ctx, tx, o); err != nil {
@@ -276,38 +310,49 @@ func (s *Store) step(ctx context.Context, tx pgx.Tx, o *op) error {
 	return err
 }
 
-// recover connects again after a transaction whose outcome nobody knows. It returns the ops
-// that have to be made again, or the reason for which the store has to close.
-func (s *Store) recover(group []*op, cause error) (again []*op, broken error) {
+// recover connects again after a transaction whose outcome nobody knows. It reports whether the
+// transaction was committed, and then the ops have their outcomes; or the reason for which the
+// store has to close, and then they have it as theirs.
+func (s *Store) recover(group []*op, cause error) (committed bool, broken error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	next := s.write.generation + 1 + int64(mathrand.Uint32()) // no other process chooses the same
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		again, err := s.reconnect(ctx, group)
+		committed, err := s.reconnect(ctx, next, group)
 		switch {
 		case err == nil:
-			return again, nil
+			return committed, nil
 		case errors.Is(err, eventlog.ErrFenced):
-			return group, fmt.Errorf("%s: %w", s.place, err)
+			broken = fmt.Errorf("%s: %w", s.place, err)
+			s.lookUp(ctx, group, broken)
+			return false, broken
 		case !lost(err) && !isTemporary(err):
-			return group, fmt.Errorf("%w: %w", eventlog.ErrClosed, s.explain(err))
+			broken = fmt.Errorf("%w: %w", eventlog.ErrClosed, s.explain(err))
+			setAll(group, broken)
+			return false, broken
 		}
 		select {
 		case <-ctx.Done():
-			return group, fmt.Errorf("%w: the server was away for more than %s: %w", eventlog.ErrClosed, patience, s.explain(errors.Join(err, cause)))
+			broken = fmt.Errorf("%w: the server was away for more than %s: %w", eventlog.ErrClosed, patience, s.explain(errors.Join(err, cause)))
+		case <-s.closing: // nobody waits for the server any more
+			broken = fmt.Errorf("%w: %w", s.cause, s.explain(errors.Join(err, cause)))
 		case <-time.After(pause):
+			continue
 		}
+		setAll(group, broken)
+		return false, broken
 	}
 }
 
-// reconnect makes a new connection, ends what the old one may still be doing, and returns the
-// ops that are not in the store.
-func (s *Store) reconnect(ctx context.Context, group []*op) (again []*op, err error) {
+// reconnect makes a new connection, ends what the old one may still be doing, and reports whether
+// the last transaction was committed.
+func (s *Store) reconnect(ctx context.Context, next int64, group []*op) (committed bool, err error) {
 	w := s.write
 	old := w.conn.PgConn().PID()
 	closeConn(w.conn)
-	conn, err := dial(ctx, s.config)
+	conn, err := dial(ctx, s.config, s.sync)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	w.conn = conn
 	// A backend whose client is gone may hold its locks until it notices. It is ours if it
@@ -315,29 +360,56 @@ func (s *Store) reconnect(ctx context.Context, group []*op) (again []*op, err er
 	_, err = conn.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 		WHERE pid = $1 AND pid <> pg_backend_pid() AND datname = current_database() AND usename = current_user AND application_name = current_setting('application_name')`, int32(old))
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	var generation int64
-	err = conn.QueryRow(ctx, "UPDATE meta SET generation = generation + 1 WHERE generation = $1 RETURNING generation", w.generation).Scan(&generation)
+	var last []byte
+	err = conn.QueryRow(ctx, "UPDATE meta SET generation = $2 WHERE generation IN ($1, $2) RETURNING last", w.generation, next).Scan(&last)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, eventlog.ErrFenced
+		return false, eventlog.ErrFenced
 	}
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	w.generation = generation
+	w.generation = next
+	if string(last) != w.last {
+		return false, nil
+	}
+	return true, learn(ctx, conn, group)
+}
+
+// learn sets the outcomes of statements of a transaction that was committed, as far as the replies
+// to them were lost.
+func learn(ctx context.Context, conn *pgx.Conn, group []*op) error {
 	for _, o := range group {
-		is := false
-		if o.stored != nil {
-			if is, err = o.stored(ctx, conn); err != nil {
-				return nil, err
-			}
+		if o.statement == nil || o.changed != unknown {
+			continue
 		}
-		if is {
-			o.err, o.changed = nil, yes
-		} else {
-			again = append(again, o)
+		stored, err := o.stored(ctx, conn)
+		if err != nil {
+			return err
+		}
+		if o.changed = no; stored {
+			o.changed = yes
 		}
 	}
-	return again, nil
+	return nil
+}
+
+// lookUp sets the outcomes of a transaction that was in doubt when another process took over.
+// Nothing of it can be under way any more. Appends are looked up; of other changes it is unknown
+// whether they were made.
+func (s *Store) lookUp(ctx context.Context, group []*op, broken error) {
+	for _, o := range group {
+		o.err = broken
+		if o.stored == nil {
+			o.err = fmt.Errorf("%w: %w", eventlog.ErrClosed, broken)
+			continue
+		}
+		switch stored, err := o.stored(ctx, s.write.conn); {
+		case err != nil:
+			o.err = fmt.Errorf("%w: %w", eventlog.ErrClosed, broken)
+		case stored:
+			o.err, o.changed = nil, yes
+		}
+	}
 }

@@ -51,10 +51,37 @@ func parse(rest string) (*pgx.ConnConfig, error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "abide"
 	}
+	for name, value := range sessionSettings {
+		if config.RuntimeParams[name] == "" {
+			config.RuntimeParams[name] = value
+		}
+	}
+	config.DialFunc = newDialer().DialContext
+	if config.ValidateConnect == nil {
+		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // a standby would show an older log
+	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = dialTimeout
 	}
 	return config, nil
+}
+
+// sessionSettings make the server notice that a client is gone, so that its locks do not outlive it
+// for long.
+var sessionSettings = map[string]string{
+	"idle_in_transaction_session_timeout": "30s",
+	"tcp_keepalives_idle":                 "10",
+	"tcp_keepalives_interval":             "5",
+	"tcp_keepalives_count":                "3",
+}
+
+// newDialer returns a dialer whose connections notice within half a minute that the server is gone.
+func newDialer() *net.Dialer {
+	return &net.Dialer{
+		Timeout:         dialTimeout,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3},
+		ControlContext:  limitUnacknowledged,
+	}
 }
 
 // why returns the reason of an error of parsing, without the URL that it quotes.
@@ -78,7 +105,7 @@ func placeOf(c *pgx.ConnConfig) string {
 // dial connects, and refuses what is not the server itself: a pooler may give each
 // transaction to another backend, so that the lock of a transaction would not hold what it
 // seems to.
-func dial(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+func dial(ctx context.Context, config *pgx.ConnConfig, sync eventlog.Sync) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, config.Copy())
 	if err != nil {
 		return nil, err
@@ -86,6 +113,10 @@ func dial(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 	var pid uint32
 	if err = conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err == nil && pid != conn.PgConn().PID() {
 		err = errPooler
+	}
+	if err == nil && sync == eventlog.Full {
+		// A server, database or role may be configured to acknowledge before anything is on a disk.
+		_, err = conn.Exec(ctx, "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'")
 	}
 	if err != nil {
 		closeConn(conn)
@@ -113,12 +144,7 @@ func checkServer(ctx context.Context, conn *pgx.Conn, opts eventlog.Options) err
 	case fsync != "on" && opts.Warn != nil:
 		opts.Warn("PostgreSQL runs with fsync = off: a power cut can lose or damage sessions; switch it on")
 	}
-	if opts.Sync != eventlog.Full {
-		return nil
-	}
-	// A server, database or role may be configured to acknowledge before anything is on a disk.
-	_, err = conn.Exec(ctx, "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'")
-	return err
+	return nil
 }
 
 // migrationLock is the number of the advisory lock under which tables are made: "abide" in ASCII.
@@ -207,6 +233,9 @@ func storedVersion(ctx context.Context, tx pgx.Tx) (version int, err error) {
 // to be committed.
 func takeOver(ctx context.Context, conn *pgx.Conn) (generation int64, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '60s'"); err != nil {
+			return err
+		}
 		if err := tx.QueryRow(ctx, "UPDATE meta SET generation = generation + 1 RETURNING generation").Scan(&generation); err != nil {
 			return err
 		}
@@ -232,7 +261,8 @@ func lastChange(ctx context.Context, conn *pgx.Conn) (last int64, err error) {
 // became of a transaction.
 func lost(err error) bool {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return strings.HasPrefix(said.Code, "57P") || strings.HasPrefix(said.Code, "08") // it is being shut down, or has ended the connection
+		// It is being shut down, or has ended the connection, perhaps because the transaction stood still.
+		return strings.HasPrefix(said.Code, "57P") || strings.HasPrefix(said.Code, "08") || strings.HasPrefix(said.Code, "25P0") && said.Code >= "25P03"
 	}
 	_, network := errors.AsType[net.Error](err)
 	_, dialing := errors.AsType[*pgconn.ConnectError](err)
@@ -293,7 +323,9 @@ func (s *Store) explain(err error) error {
 			return fmt.Errorf("%s: %s (%w)", s.place, remedy, err)
 		}
 	}
-	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok && strings.Contains(err.Error(), "read only") {
+		return fmt.Errorf("%s: %s (%w)", s.place, remedies[readOnly], err)
+	} else if ok {
 		return fmt.Errorf("%s cannot be reached: check that the server runs and that store.url is right (%w)", s.place, err)
 	}
 	return fmt.Errorf("%s: %w", s.place, err)

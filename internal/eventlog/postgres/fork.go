@@ -52,15 +52,8 @@ func (s *Store) fork(ctx context.Context, w *writing, tx pgx.Tx, a *addition, pa
 
 // Delete implements eventlog.Store.
 func (s *Store) Delete(ctx context.Context, id event.SessionID) error {
-	o := changing(id, func(ctx context.Context, tx pgx.Tx, h head) error { return remove(ctx, tx, h.session) })
-	o.stored = func(ctx context.Context, conn *pgx.Conn) (bool, error) {
-		_, err := findHead(ctx, conn, id)
-		if errors.Is(err, eventlog.ErrNotFound) {
-			return true, nil
-		}
-		return false, err
-	}
-	if err := s.do(ctx, o); err != nil {
+	err := s.change(ctx, id, func(ctx context.Context, tx pgx.Tx, h head) error { return remove(ctx, tx, h.session) })
+	if err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
 	}
 	return nil
@@ -174,12 +167,7 @@ func (s *Store) Quarantine(ctx context.Context, id event.SessionID, d *eventlog.
 
 // change makes a change to a session that exists.
 func (s *Store) change(ctx context.Context, id event.SessionID, apply func(context.Context, pgx.Tx, head) error) error {
-	return s.do(ctx, changing(id, apply))
-}
-
-// changing returns the op that makes a change to a session that exists.
-func changing(id event.SessionID, apply func(context.Context, pgx.Tx, head) error) *op {
-	return &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
+	return s.do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
 		h, err := findHead(ctx, tx, id)
 		if errors.Is(err, eventlog.ErrNotFound) {
 			return refusal{err}
@@ -188,5 +176,5 @@ func changing(id event.SessionID, apply func(context.Context, pgx.Tx, head) erro
 			return err
 		}
 		return apply(ctx, tx, h)
-	}}
+	}})
 }

@@ -63,6 +63,7 @@ const readers = 8
 // A Store is a log in a database. It is safe for concurrent use.
 type Store struct {
 	place   string // host and name of the database, for error messages
+	sync    eventlog.Sync
 	config  *pgx.ConnConfig
 	reading *reading
 	write   *writing // used only by the goroutine that commits the queue
@@ -91,7 +92,7 @@ func Open(ctx context.Context, url string, opts eventlog.Options) (*Store, error
 	if opts.Sync == eventlog.Normal {
 		config.RuntimeParams["synchronous_commit"] = "off"
 	}
-	s := &Store{place: placeOf(config), config: config, closing: make(chan struct{})}
+	s := &Store{place: placeOf(config), sync: opts.Sync, config: config, closing: make(chan struct{})}
 	s.queue.idle.L = &s.queue.mu
 	s.search.store = s
 	if s.sealing.keys, err = seal.OpenFile(opts.KeyFile); err != nil {
@@ -110,7 +111,7 @@ func Open(ctx context.Context, url string, opts eventlog.Options) (*Store, error
 
 // connect makes the tables, takes the store over and opens the connections.
 func (s *Store) connect(ctx context.Context, opts eventlog.Options) error {
-	conn, err := dial(ctx, s.config)
+	conn, err := dial(ctx, s.config, s.sync)
 	if err != nil {
 		return s.explain(err)
 	}
@@ -134,6 +135,7 @@ func (s *Store) connect(ctx context.Context, opts eventlog.Options) error {
 	pool.ConnConfig = s.config.Copy()
 	pool.MaxConns, pool.MinConns = readers, 0
 	pool.MaxConnIdleTime = time.Minute
+	pool.PingTimeout = 5 * time.Second
 	connections, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), pool)
 	if err != nil {
 		return s.explain(err)

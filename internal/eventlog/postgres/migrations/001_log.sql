@@ -6,6 +6,7 @@
 CREATE TABLE meta (
 	id         integer PRIMARY KEY CHECK (id = 1),
 	generation bigint NOT NULL,
+	last       bytea  NOT NULL DEFAULT '', -- a random name of the last transaction, for a process that has lost the reply to its commit
 	oldest     integer NOT NULL -- the oldest version of a program that may use the tables
 );
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -264,5 +265,96 @@ func TestAProcessThatWasReplacedDoesNotComeBack(t *testing.T) {
 	}
 	if _, err := say(t, second, "s", end, "b"); err != nil {
 		t.Errorf("an append by the process that replaced it: %v", err)
+	}
+}
+
+func TestChangesInDoubtAreMadeOnce(t *testing.T) {
+	c := postgrestest.Start(t)
+	p := newProxy(t, c.Socket())
+	s := open(t, c.AddressURL(p.Addr(), "changes"))
+	end, err := say(t, s, "s", eventlog.End{}, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	due := time.Unix(1000, 0)
+	const jobs = 12
+	for i := range jobs {
+		err := s.ChangeJobs(t.Context(), eventlog.JobChange{Verb: eventlog.AddJob, Job: eventlog.Job{ID: fmt.Sprint(i), Kind: eventlog.JobExtract, Session: "s", From: event.Seq(i), Due: due}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken := make(map[string]bool)
+	for i := range jobs {
+		p.cut([]loss{lostAsked, lostReply, none}[i%3])
+		job, _, err := s.TakeJob(t.Context(), "h", due, due.Add(time.Hour))
+		if err != nil || job == nil || taken[job.ID] {
+			t.Fatalf("take %d: %v, %v, after %v", i, job, err, taken)
+		}
+		taken[job.ID] = true
+	}
+	// A session that is deleted and made again is not deleted twice, nor made twice.
+	for i := range 6 {
+		p.cut([]loss{lostReply, lostAsked}[i%2])
+		if err := s.Delete(t.Context(), "s"); err != nil {
+			t.Fatalf("delete %d: %v", i, err)
+		}
+		p.cut([]loss{lostReply, lostAsked}[i%2])
+		if end, err = say(t, s, "s", eventlog.End{}, "again"); err != nil {
+			t.Fatalf("create %d: %v", i, err)
+		}
+	}
+	if got := said(t, s, "s"); !slices.Equal(got, []string{"again"}) || end.Seq != 1 {
+		t.Errorf("the session says %q", got)
+	}
+}
+
+func TestAcknowledgedMeansSyncedAfterALostConnection(t *testing.T) {
+	c := postgrestest.Start(t)
+	c.Exec(t, "public", "ALTER ROLE abide SET synchronous_commit = off")
+	p := newProxy(t, c.Socket())
+	s := open(t, c.AddressURL(p.Addr(), "synced"))
+	end := eventlog.End{}
+	for i := range 2 {
+		var err error
+		if end, err = say(t, s, "s", end, "a"); err != nil {
+			t.Fatal(err)
+		}
+		var is string
+		if err := s.write.conn.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&is); err != nil || is != "on" {
+			t.Errorf("connection %d has synchronous_commit = %s, %v", i, is, err)
+		}
+		p.cut(lostAsked)
+	}
+}
+
+// isIdle reports whether no goroutine is committing.
+func (q *queue) isIdle() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return !q.busy
+}
+
+func TestCloseDoesNotWaitForAServerThatIsAway(t *testing.T) {
+	c := postgrestest.Start(t)
+	s := open(t, c.URL())
+	end, err := say(t, s, "s", eventlog.End{}, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Down(t, syscall.SIGQUIT)
+	failed := make(chan error)
+	go func() {
+		_, err := say(t, s, "s", end, "b")
+		failed <- err
+	}()
+	for s.queue.isIdle() { // until the append is under way
+		runtime.Gosched()
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-failed; !errors.Is(err, eventlog.ErrClosed) {
+		t.Errorf("the append ends with %v, want that the log is closed", err)
 	}
 }
