@@ -67,7 +67,7 @@ func TestAStoreURLWithATypoIsRefusedByEngineAndRelay(t *testing.T) {
 			"sqlite://x":              "a file has no host",
 			"x.db":                    `"x.db", has no scheme: write `,
 			"sqlite//x":               `"sqlite//x", has no scheme: write `,
-			"postgres://h/d":          "which is unknown: write ",
+			"mysql://h/d":             "which is unknown: write ",
 		} {
 			n, err := daemon.Open(t.Context(), daemon.Config{Dir: dir, Store: url})
 			if err == nil {
