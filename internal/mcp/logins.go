@@ -180,9 +180,18 @@ func (l *Logins) renew(ctx context.Context, s Server, stale string) (string, err
 		return before.Access, nil
 	}
 	ctx = context.WithoutCancel(ctx) // an answer that nobody waits for has the only new token
-	next, err := before.Renew(ctx, l.http, l.now())
-	if err != nil && !oauth.AskAgain(err) {
+	asking := *before
+	asking.Client = asking.Client.Configured(asking.Place, s.setup())
+	next, err := asking.Renew(ctx, l.http, l.now())
+	switch {
+	case err == nil || oauth.AskAgain(err):
+	case !oauth.ClientRefused(err):
 		return "", fmt.Errorf("renew the login: %w", err)
+	case s.OAuth.ClientID != "": // the token is good again when the configuration is
+		return "", fmt.Errorf("renew the login: correct the client id or the client secret in the configuration of the MCP server %s: %w", s.Name, err)
+	default:
+		err = &oauth.Refusal{Code: "invalid_grant", Description: "the authorization server does not know this program any more"}
+		l.forgetClient(a, before.Client)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,6 +205,16 @@ func (l *Logins) renew(ctx context.Context, s Server, stale string) (string, err
 		a.Token = nil
 	}
 	return next.Access, errors.Join(err, l.writeLocked())
+}
+
+// forgetClient forgets a client that its authorization server has refused, so that the next
+// login registers this program again.
+func (l *Logins) forgetClient(a *account, refused oauth.Client) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a.Clients[refused.Issuer].ID == refused.ID {
+		delete(a.Clients, refused.Issuer)
+	}
 }
 
 // has reports whether there is another token for a server than the one that it has refused.
@@ -244,7 +263,7 @@ func (l *Logins) Begin(ctx context.Context, s Server) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !known.Fits(place, redirect, l.now()) {
+	if !known.Fits(place, s.setup(), redirect, l.now()) {
 		if known, err = place.RegisterClient(ctx, l.http, s.setup(), redirect); err != nil {
 			return "", err
 		}
@@ -327,6 +346,9 @@ func (l *Logins) Finish(ctx context.Context, answer string) error {
 	}
 	// An answer counts once: whoever comes with it again has no login to finish any more.
 	token, err := begun.Finish(context.WithoutCancel(ctx), l.http, values, l.now())
+	if oauth.ClientRefused(err) {
+		l.forgetClient(a, begun.Client)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {
@@ -394,15 +416,17 @@ func (l *Logins) changed() <-chan struct{} {
 	return l.change
 }
 
-// Logout forgets the login to a server. It reports whether there was one.
+// Logout forgets the login to a server, and what this program is registered as there. It
+// reports whether there was a login.
 func (l *Logins) Logout(s Server) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a, err := l.accountLocked(accountName(s))
-	if err != nil || a.Token == nil && a.Begun == nil {
+	if err != nil || a.Token == nil && a.Begun == nil && len(a.Clients) == 0 {
 		return false, err
 	}
-	a.Token, a.Begun, a.Wanted = nil, nil, ""
+	was := a.Token != nil || a.Begun != nil
+	a.Token, a.Begun, a.Clients, a.Wanted = nil, nil, nil, ""
 	if d := l.doors[accountName(s)]; d != nil {
 		d.close()
 		delete(l.doors, accountName(s))
@@ -410,7 +434,7 @@ func (l *Logins) Logout(s Server) (bool, error) {
 	err = l.writeLocked()
 	close(l.change)
 	l.change = make(chan struct{})
-	return true, err
+	return was, err
 }
 
 // setup returns what the configuration of a server says of logins.

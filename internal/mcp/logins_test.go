@@ -36,6 +36,8 @@ type authority struct {
 	clients   int               // number of registrations
 	token     func() (int, any) // answers requests for tokens instead, if it is not nil
 	metadata  func(m map[string]any)
+	known     string // the only client that counts; any if empty
+	secret    string // the secret of that client
 	resource  string // what the MCP server calls itself; its address if empty
 }
 
@@ -74,8 +76,11 @@ func (a *authority) describeAuthority(w http.ResponseWriter, _ *http.Request) {
 		"issuer": a.URL, "authorization_endpoint": a.URL + "/authorize", "token_endpoint": a.URL + "/token", "registration_endpoint": a.URL + "/register",
 		"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"}, "token_endpoint_auth_methods_supported": []string{"none"},
 	}
-	if a.metadata != nil {
-		a.metadata(m)
+	a.mu.Lock()
+	change := a.metadata
+	a.mu.Unlock()
+	if change != nil {
+		change(m)
 	}
 	a.reply(w, http.StatusOK, m)
 }
@@ -102,6 +107,10 @@ func (a *authority) giveToken(w http.ResponseWriter, r *http.Request) {
 	if a.token != nil {
 		status, v := a.token()
 		a.reply(w, status, v)
+		return
+	}
+	if a.known != "" && (r.PostFormValue("client_id") != a.known || r.PostFormValue("client_secret") != a.secret) {
+		a.reply(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
 		return
 	}
 	switch r.PostFormValue("grant_type") {
@@ -292,7 +301,7 @@ func TestARenewalThatNobodyWaitsForIsKept(t *testing.T) {
 	}
 }
 
-func TestOnlyInvalidGrantAsksAgain(t *testing.T) {
+func TestOnlyARefusalOfTheTokenOrTheClientAsksAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status int
@@ -300,6 +309,8 @@ func TestOnlyInvalidGrantAsksAgain(t *testing.T) {
 		again  bool
 	}{
 		"invalid_grant": {http.StatusBadRequest, map[string]any{"error": "invalid_grant"}, true},
+		"other client":  {http.StatusUnauthorized, map[string]any{"error": "invalid_client"}, true},
+		"no client":     {http.StatusBadRequest, map[string]any{"error": "unauthorized_client"}, true},
 		"other refusal": {http.StatusBadRequest, map[string]any{"error": "temporarily_unavailable"}, false},
 		"down":          {http.StatusServiceUnavailable, map[string]any{"error": "invalid_grant"}, false},
 		"nonsense":      {http.StatusOK, []int{1}, false},
@@ -472,5 +483,104 @@ func TestLogoutForgets(t *testing.T) {
 	var refusal *oauth.Refusal
 	if _, err := l.renew(t.Context(), a.server(), "access-0"); !errors.As(err, &refusal) {
 		t.Errorf("a renewal after the logout: %v", err)
+	}
+}
+
+// configured returns the server with a client that was registered by hand, and its secret.
+func (a *authority) configured(secret string) Server {
+	s := a.server()
+	s.OAuth.ClientID, s.ClientSecret = "by-hand", secret
+	return s
+}
+
+// accept makes a client the only one that counts.
+func (a *authority) accept(client, secret string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.known, a.secret = client, secret
+	a.metadata = func(m map[string]any) {
+		m["token_endpoint_auth_methods_supported"] = []string{"none", "client_secret_post"}
+	}
+}
+
+// tryLogIn begins a login and finishes it.
+func (a *authority) tryLogIn(l *Logins, s Server) error {
+	a.t.Helper()
+	at, err := l.Begin(a.t.Context(), s)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return l.Finish(a.t.Context(), a.browse(at))
+}
+
+func TestARegistrationThatTheServerForgotIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	a, dir := newAuthority(t), t.TempDir()
+	l := openLogins(t, dir)
+	a.accept("client-1", "")
+	a.logIn(l)
+
+	a.accept("client-2", "")
+	if _, err := l.renew(t.Context(), a.server(), "access-0"); !oauth.AskAgain(err) {
+		t.Errorf("a renewal is refused with %v, want an error that asks for a login", err)
+	}
+	if err := a.tryLogIn(openLogins(t, dir), a.server()); err != nil {
+		t.Errorf("the login after a renewal that was refused: %v", err)
+	}
+
+	l = openLogins(t, dir)
+	a.accept("client-3", "")
+	if err := a.tryLogIn(l, a.server()); !oauth.ClientRefused(err) {
+		t.Errorf("a login with a client that was forgotten: %v", err)
+	}
+	if err := a.tryLogIn(openLogins(t, dir), a.server()); err != nil {
+		t.Errorf("the login after one that was refused: %v", err)
+	}
+}
+
+// An authorization server need not send a browser back that comes with a client that it does
+// not know, so there has to be a command that registers again.
+func TestLogoutForgetsTheRegistration(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	l := openLogins(t, t.TempDir())
+	a.logIn(l)
+	for n := range 2 { // the second time with nothing but the registration
+		if _, err := l.Logout(a.server()); err != nil {
+			t.Fatal(err)
+		}
+		at, err := l.Begin(t.Context(), a.server())
+		if want := fmt.Sprint("client_id=client-", n+2); err != nil || !strings.Contains(at, want) {
+			t.Errorf("the login after the logout is at %s (%v), want %s", at, err, want)
+		}
+		if err := l.Finish(t.Context(), "http://127.0.0.1/callback?error=access_denied&state="+l.all[a.URL+"/mcp"].Begun.State); err == nil {
+			t.Error("the refused login is finished")
+		}
+	}
+}
+
+func TestTheSecretOfTheConfigurationCounts(t *testing.T) {
+	t.Parallel()
+	a, dir := newAuthority(t), t.TempDir()
+	l := openLogins(t, dir)
+	a.accept("by-hand", "first")
+	if err := a.tryLogIn(l, a.configured("first")); err != nil {
+		t.Fatal(err)
+	}
+
+	a.accept("by-hand", "second")
+	if _, err := l.renew(t.Context(), a.configured("first"), "access-0"); err == nil || oauth.AskAgain(err) || !strings.Contains(err.Error(), "client secret") {
+		t.Errorf("a renewal with the old secret: %v, want an error that names the secret, and asks for no login", err)
+	}
+	if token, err := l.renew(t.Context(), a.configured("second"), "access-0"); err != nil || token != "access-1" {
+		t.Errorf("a renewal with the new secret: %q, %v", token, err)
+	}
+	if token, err := l.renew(t.Context(), a.configured(""), "access-1"); err != nil || token != "access-2" {
+		t.Errorf("a renewal without a secret: %q, %v, want that of the last renewal", token, err)
+	}
+
+	a.accept("by-hand", "third")
+	if err := a.tryLogIn(openLogins(t, dir), a.configured("third")); err != nil {
+		t.Errorf("a login with the third secret: %v", err)
 	}
 }

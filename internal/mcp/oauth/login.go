@@ -47,9 +47,22 @@ type Client struct {
 	Expires  time.Time `json:"expires,omitzero"` // of the secret; zero if never
 }
 
-// Fits reports whether the client can be used for a login.
-func (k Client) Fits(p Place, redirect string, now time.Time) bool {
-	return k.ID != "" && k.Issuer == p.Issuer && k.Redirect == redirect && (k.Expires.IsZero() || now.Before(k.Expires))
+// Fits reports whether the client can be used for a login. One that the configuration names
+// is always taken from there, because what was stored of it may have changed.
+func (k Client) Fits(p Place, s Setup, redirect string, now time.Time) bool {
+	return !s.names(p) && k.ID != "" && k.Issuer == p.Issuer && k.Redirect == redirect && (k.Expires.IsZero() || now.Before(k.Expires))
+}
+
+// names reports whether the configuration says which client this program is.
+func (s Setup) names(p Place) bool { return s.ClientID != "" || p.Documents && s.Document != "" }
+
+// Configured returns the client with the secret that the configuration has for it now, if it
+// has one.
+func (k Client) Configured(p Place, s Setup) Client {
+	if s.ClientID != "" && s.ClientID == k.ID && s.ClientSecret != "" {
+		k.Secret, k.Method = s.ClientSecret, p.method(byPost, byBasic)
+	}
+	return k
 }
 
 // RegisterClient makes this program known to the authorization server, if that is needed.
@@ -57,11 +70,8 @@ func (p Place) RegisterClient(ctx context.Context, c *http.Client, s Setup, redi
 	k := Client{Issuer: p.Issuer, Redirect: redirect, Method: byNone}
 	switch {
 	case s.ClientID != "":
-		k.ID, k.Secret = s.ClientID, s.ClientSecret
-		if k.Secret != "" {
-			k.Method = p.method(byPost, byBasic)
-		}
-		return k, nil
+		k.ID = s.ClientID
+		return k.Configured(p, s), nil
 	case p.Documents && s.Document != "":
 		k.ID = s.Document
 		return k, nil
@@ -250,6 +260,13 @@ func printable(text string, most int) string {
 func AskAgain(err error) bool {
 	var refusal *Refusal
 	return errors.As(err, &refusal) && refusal.Code == invalidGrant
+}
+
+// ClientRefused reports whether an error means that the authorization server does not know
+// the client, or not with this secret.
+func ClientRefused(err error) bool {
+	var refusal *Refusal
+	return errors.As(err, &refusal) && (refusal.Code == "invalid_client" || refusal.Code == "unauthorized_client")
 }
 
 // ask asks for a token, and takes in the answer.
