@@ -43,6 +43,7 @@ type account struct {
 	Token   *oauth.Token            `json:"token,omitempty"`
 	Begun   *oauth.Login            `json:"begun,omitempty"`   // the login that a person has not finished yet
 	Clients map[string]oauth.Client `json:"clients,omitempty"` // by issuer
+	Issuer  string                  `json:"issuer,omitempty"`  // the only one that a client of the configuration is shown to
 	Port    int                     `json:"port,omitempty"`    // where the answers of browsers are taken
 	Wanted  string                  `json:"wanted,omitempty"`  // rights that the server has asked for since the last login
 
@@ -255,11 +256,11 @@ func (l *Logins) Begin(ctx context.Context, s Server) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("log in to the MCP server %s: %w", s.Name, err)
 	}
-	redirect, err := l.open(s)
+	known, begun, before, err := l.known(s, place)
 	if err != nil {
 		return "", err
 	}
-	known, begun, before, err := l.known(s, place)
+	redirect, err := l.open(s)
 	if err != nil {
 		return "", err
 	}
@@ -277,6 +278,9 @@ func (l *Logins) Begin(ctx context.Context, s Server) (string, error) {
 			a.Clients = make(map[string]oauth.Client)
 		}
 		a.Clients[place.Issuer], a.Begun = known, &next
+		if s.OAuth.ClientID != "" {
+			a.Issuer = place.Issuer
+		}
 	}); err != nil {
 		return "", err
 	}
@@ -292,10 +296,23 @@ func (l *Logins) known(s Server, place oauth.Place) (k oauth.Client, begun *oaut
 	if err != nil {
 		return k, nil, nil, err
 	}
+	if first := a.issuer(); s.OAuth.ClientID != "" && first != "" && first != place.Issuer {
+		return k, nil, nil, fmt.Errorf("the MCP server %s names another authorization server than before, %s and not %s, and the client of the configuration is not shown to it; if that is right, log out first: abide mcp logout %s",
+			s.Name, place.Issuer, first, s.Name)
+	}
 	if a.Token != nil && a.Token.Place.Issuer == place.Issuer {
 		scopes = a.Token.Scopes
 	}
 	return a.Clients[place.Issuer], a.Begun, scopes, nil
+}
+
+// issuer returns the authorization server of the logins before; empty if there is none. A
+// server that can name any other one could have the secret of the configuration sent there.
+func (a *account) issuer() string {
+	if a.Issuer == "" && a.Token != nil {
+		return a.Token.Place.Issuer
+	}
+	return a.Issuer
 }
 
 // store changes an account.
@@ -416,15 +433,28 @@ func (l *Logins) changed() <-chan struct{} {
 	return l.change
 }
 
-// Logout forgets the login to a server, and what this program is registered as there. It
-// reports whether there was a login.
+// Logout forgets everything of the login to a server: also what this program is registered
+// as there, and which authorization server it was. It reports whether there was a login.
 func (l *Logins) Logout(s Server) (bool, error) {
+	return l.forget(s, func(a *account) { a.Issuer = "" })
+}
+
+// Forget forgets the login to a server, so that another one is begun. The client of the
+// configuration is still shown to the same authorization server only.
+func (l *Logins) Forget(s Server) error {
+	_, err := l.forget(s, func(a *account) { a.Issuer = a.issuer() })
+	return err
+}
+
+// forget forgets a login. What becomes of its authorization server is for pin to decide.
+func (l *Logins) forget(s Server, pin func(*account)) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a, err := l.accountLocked(accountName(s))
-	if err != nil || a.Token == nil && a.Begun == nil && len(a.Clients) == 0 {
+	if err != nil || a.Token == nil && a.Begun == nil && len(a.Clients) == 0 && a.Issuer == "" {
 		return false, err
 	}
+	pin(a)
 	was := a.Token != nil || a.Begun != nil
 	a.Token, a.Begun, a.Clients, a.Wanted = nil, nil, nil, ""
 	if d := l.doors[accountName(s)]; d != nil {

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,6 +39,7 @@ type authority struct {
 	metadata  func(m map[string]any)
 	known     string // the only client that counts; any if empty
 	secret    string // the secret of that client
+	issuer    string // the authorization server that the MCP server names; itself if empty
 	resource  string // what the MCP server calls itself; its address if empty
 }
 
@@ -64,11 +66,13 @@ func (a *authority) reply(w http.ResponseWriter, status int, v any) {
 }
 
 func (a *authority) describe(w http.ResponseWriter, _ *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	name := a.URL + "/mcp"
 	if a.resource != "" {
 		name = a.resource
 	}
-	a.reply(w, http.StatusOK, map[string]any{"resource": name, "authorization_servers": []string{a.URL}, "scopes_supported": []string{"read"}})
+	a.reply(w, http.StatusOK, map[string]any{"resource": name, "authorization_servers": []string{cmp.Or(a.issuer, a.URL)}, "scopes_supported": []string{"read"}})
 }
 
 func (a *authority) describeAuthority(w http.ResponseWriter, _ *http.Request) {
@@ -582,5 +586,70 @@ func TestTheSecretOfTheConfigurationCounts(t *testing.T) {
 	a.accept("by-hand", "third")
 	if err := a.tryLogIn(openLogins(t, dir), a.configured("third")); err != nil {
 		t.Errorf("a login with the third secret: %v", err)
+	}
+}
+
+// A server that is taken over must not have the secret of the configuration sent elsewhere.
+func TestAConfiguredClientIsShownToOneAuthorityOnly(t *testing.T) {
+	t.Parallel()
+	a, other, dir := newAuthority(t), newAuthority(t), t.TempDir()
+	for _, each := range []*authority{a, other} {
+		each.accept("by-hand", "secret")
+	}
+	name := func(issuer string) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.issuer = issuer
+	}
+	s := a.configured("secret")
+	refused := func(l *Logins, when string) {
+		t.Helper()
+		at, err := l.Begin(t.Context(), s)
+		if err == nil || !strings.Contains(err.Error(), "abide mcp logout docs") {
+			t.Errorf("%s, a login is begun at %q (%v), want an error that names the logout", when, at, err)
+		}
+	}
+	l := openLogins(t, dir)
+	if _, err := l.Begin(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	name(other.URL)
+	refused(l, "after a login that was begun")
+	name("")
+	if err := a.tryLogIn(l, s); err != nil {
+		t.Fatal(err)
+	}
+	name(other.URL)
+	refused(openLogins(t, dir), "after a login")
+
+	old := openLogins(t, dir) // as a version has stored it that did not know of this
+	if err := old.store(s, func(a *account) { a.Issuer = "" }); err != nil {
+		t.Fatal(err)
+	}
+	refused(old, "after an old login")
+	if err := old.Forget(s); err != nil {
+		t.Fatal(err)
+	}
+	refused(openLogins(t, dir), "after a login that was to be made again")
+
+	l = openLogins(t, dir)
+	if _, err := l.Logout(s); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := l.Begin(t.Context(), s); err != nil || !strings.HasPrefix(at, other.URL) {
+		t.Errorf("after a logout, the login is begun at %q (%v), want at %s", at, err, other.URL)
+	}
+}
+
+func TestARegistrationIsMadeWithEachAuthority(t *testing.T) {
+	t.Parallel()
+	a, other := newAuthority(t), newAuthority(t)
+	l := openLogins(t, t.TempDir())
+	a.logIn(l)
+	a.mu.Lock()
+	a.issuer = other.URL
+	a.mu.Unlock()
+	if at, err := l.Begin(t.Context(), a.server()); err != nil || !strings.HasPrefix(at, other.URL) {
+		t.Errorf("the login is begun at %q (%v), want at %s", at, err, other.URL)
 	}
 }
