@@ -47,7 +47,9 @@ type account struct {
 	Port    int                     `json:"port,omitempty"`    // where the answers of browsers are taken
 	Wanted  string                  `json:"wanted,omitempty"`  // rights that the server has asked for since the last login
 
-	renewing sync.Mutex // held while the token is renewed
+	taken    *oauth.Login // the login whose answer is under way; nil if there is none
+	failed   error        // what the last login that was finished has failed with
+	renewing sync.Mutex   // held while the token is renewed
 }
 
 // OpenLogins returns the logins in a file, which need not exist.
@@ -303,7 +305,10 @@ func (l *Logins) known(s Server, place oauth.Place) (k oauth.Client, begun *oaut
 	if a.Token != nil && a.Token.Place.Issuer == place.Issuer {
 		scopes = a.Token.Scopes
 	}
-	return a.Clients[place.Issuer], a.Begun, scopes, nil
+	if begun = a.Begun; a.isTaken(begun) { // it has its answer, and cannot be continued
+		begun = nil
+	}
+	return a.Clients[place.Issuer], begun, scopes, nil
 }
 
 // issuer returns the authorization server of the logins before; empty if there is none. A
@@ -368,8 +373,14 @@ func (l *Logins) Finish(ctx context.Context, answer string) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if a.taken != begun {
+		return errors.Join(err, errGivenUp)
+	}
 	if err == nil {
 		a.Token, a.Wanted = &token, ""
+	}
+	if a.taken, a.failed = nil, err; a.Begun != nil && a.Begun.State == begun.State {
+		a.Begun = nil
 	}
 	err = errors.Join(err, l.writeLocked())
 	close(l.change)
@@ -377,7 +388,11 @@ func (l *Logins) Finish(ctx context.Context, answer string) error {
 	return err
 }
 
-// begun takes the login with a state. It is not open any more then.
+// errGivenUp means that a login does not count any more.
+var errGivenUp = errors.New("somebody has logged out, or in again, before this login was finished")
+
+// begun takes the login with a state. Nobody else can take it then; it is open until its
+// outcome is known.
 func (l *Logins) begun(state string) (*account, *oauth.Login, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -385,21 +400,25 @@ func (l *Logins) begun(state string) (*account, *oauth.Login, error) {
 		return nil, nil, err
 	}
 	for name, a := range l.all {
-		if a.Begun != nil && a.Begun.State == state {
-			begun := a.Begun
-			a.Begun = nil
+		if a.Begun != nil && a.Begun.State == state && !a.isTaken(a.Begun) {
+			a.taken = a.Begun
 			if d := l.doors[name]; d != nil {
 				d.close()
 				delete(l.doors, name)
 			}
-			return a, begun, nil
+			return a, a.taken, nil
 		}
 	}
 	return nil, nil, oauth.ErrOtherLogin
 }
 
+// isTaken reports whether the answer to a login is under way.
+func (a *account) isTaken(begun *oauth.Login) bool {
+	return begun != nil && a.taken != nil && a.taken.State == begun.State
+}
+
 // Await waits until nobody has to finish the login to a server any more, and reports whether
-// somebody is logged in.
+// the last one has worked. A token of one before does not count.
 func (l *Logins) Await(ctx context.Context, s Server) (bool, error) {
 	for {
 		l.mu.Lock()
@@ -407,7 +426,7 @@ func (l *Logins) Await(ctx context.Context, s Server) (bool, error) {
 		change := l.change
 		var open, in bool
 		if err == nil {
-			open, in = a.Begun != nil, a.Token != nil
+			open, in = a.Begun != nil, a.Token != nil && a.failed == nil
 		}
 		l.mu.Unlock()
 		if err != nil || !open {
@@ -457,6 +476,7 @@ func (l *Logins) forget(s Server, pin func(*account)) (bool, error) {
 	pin(a)
 	was := a.Token != nil || a.Begun != nil
 	a.Token, a.Begun, a.Clients, a.Wanted = nil, nil, nil, ""
+	a.taken, a.failed = nil, nil
 	if d := l.doors[accountName(s)]; d != nil {
 		d.close()
 		delete(l.doors, accountName(s))

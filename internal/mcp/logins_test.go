@@ -653,3 +653,91 @@ func TestARegistrationIsMadeWithEachAuthority(t *testing.T) {
 		t.Errorf("the login is begun at %q (%v), want at %s", at, err, other.URL)
 	}
 }
+
+// hold makes the authority answer requests for tokens only when release is called. Something
+// is in asked when there is a request.
+func (a *authority) hold(status int, answer any) (asked <-chan struct{}, release func()) {
+	in, out := make(chan struct{}, 1), make(chan struct{})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.token = func() (int, any) {
+		in <- struct{}{}
+		<-out
+		return status, answer
+	}
+	release = sync.OnceFunc(func() { close(out) })
+	a.t.Cleanup(release)
+	return in, release
+}
+
+func TestTheOutcomeOfALoginIsThatOfItsExchange(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status int
+		answer any
+		want   bool
+	}{
+		"given":   {http.StatusOK, map[string]any{"access_token": "new", "token_type": "Bearer"}, true},
+		"refused": {http.StatusBadRequest, map[string]any{"error": "invalid_grant"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAuthority(t)
+			l := openLogins(t, t.TempDir())
+			a.logIn(l) // there is a token from before
+			at, err := l.Begin(t.Context(), a.server())
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent := a.browse(at)
+			asked, release := a.hold(c.status, c.answer)
+			finished := make(chan error, 1)
+			go func() { finished <- l.Finish(t.Context(), sent) }()
+			<-asked
+
+			if err := l.Finish(t.Context(), sent); !errors.Is(err, oauth.ErrOtherLogin) {
+				t.Errorf("the same answer counts again: %v", err)
+			}
+			over, cancel := context.WithCancel(t.Context())
+			cancel()
+			if in, err := l.Await(over, a.server()); !errors.Is(err, context.Canceled) {
+				t.Errorf("before the exchange ends, the outcome is %v (%v)", in, err)
+			}
+			release()
+			if in, err := l.Await(t.Context(), a.server()); in != c.want || err != nil {
+				t.Errorf("logged in: %v (%v), want %v", in, err, c.want)
+			}
+			if err := <-finished; (err == nil) != c.want {
+				t.Errorf("the login is finished with %v", err)
+			}
+			if in, err := l.Await(t.Context(), a.server()); in != c.want || err != nil {
+				t.Errorf("asked later, logged in: %v (%v), want %v", in, err, c.want)
+			}
+		})
+	}
+}
+
+func TestALogoutCountsWhileALoginIsFinished(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	l := openLogins(t, t.TempDir())
+	at, err := l.Begin(t.Context(), a.server())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := a.browse(at)
+	asked, release := a.hold(http.StatusOK, map[string]any{"access_token": "new"})
+	finished := make(chan error, 1)
+	go func() { finished <- l.Finish(t.Context(), sent) }()
+	<-asked
+	if was, err := l.Logout(a.server()); !was || err != nil {
+		t.Errorf("a login was under way, and the logout says %v (%v)", was, err)
+	}
+	release()
+	if err := <-finished; !errors.Is(err, errGivenUp) {
+		t.Errorf("the login is finished with %v, want %v", err, errGivenUp)
+	}
+	if token, _ := l.token(t.Context(), a.server()); token != "" {
+		t.Errorf("there is a token after the logout: %q", token)
+	}
+}
