@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -85,7 +86,7 @@ func (p Place) RegisterClient(ctx context.Context, c *http.Client, s Setup, redi
 	if len(p.Methods) > 0 {
 		asked.TokenEndpointAuthMethod = p.method(byNone, byPost, byBasic)
 	}
-	got, err := oauthex.RegisterClient(ctx, p.Register, asked, c)
+	got, err := register(ctx, c, p.Register, asked)
 	if err != nil {
 		return k, fmt.Errorf("the authorization server %s has not registered this program: %w", p.Issuer, err)
 	}
@@ -97,6 +98,36 @@ func (p Place) RegisterClient(ctx context.Context, c *http.Client, s Setup, redi
 		k.Method = asked.TokenEndpointAuthMethod
 	}
 	return k, nil
+}
+
+// register registers a client. Its errors have nothing of an answer but the refusal in it,
+// because the rest may be a secret: errors are shown and logged.
+func register(ctx context.Context, c *http.Client, at string, asked *oauthex.ClientRegistrationMetadata) (got oauthex.ClientRegistrationResponse, err error) {
+	text, err := json.Marshal(asked)
+	if err != nil {
+		return got, err
+	}
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(text))
+	if err != nil {
+		return got, err
+	}
+	q.Header.Set("Content-Type", "application/json")
+	q.Header.Set("Accept", "application/json")
+	answer, err := c.Do(q)
+	if err != nil {
+		return got, err
+	}
+	defer answer.Body.Close()
+	if text, err = io.ReadAll(io.LimitReader(answer.Body, maxAnswer)); err != nil {
+		return got, err
+	}
+	if answer.StatusCode != http.StatusCreated && answer.StatusCode != http.StatusOK {
+		return got, refusalOf(answer.StatusCode, text)
+	}
+	if json.Unmarshal(text, &got) != nil || got.ClientID == "" {
+		return got, errors.New("its answer has no client id that can be read")
+	}
+	return got, nil
 }
 
 // method returns the first of some methods that the authorization server knows.
@@ -302,12 +333,13 @@ func (t *Token) ask(ctx context.Context, c *http.Client, now time.Time, form url
 	return t.take(text, now)
 }
 
+// refusalOf returns the error of an answer that is none of those that were asked for.
 func refusalOf(status int, text []byte) error {
 	var r Refusal
 	if status >= 400 && status < 500 && json.Unmarshal(text, &r) == nil && r.Code != "" {
 		return &r
 	}
-	return fmt.Errorf("ask for a token: the authorization server answered with status %d", status)
+	return fmt.Errorf("the authorization server answered with status %d", status)
 }
 
 // take takes in a token that was given.
