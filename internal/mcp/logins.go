@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -35,6 +36,7 @@ type Logins struct {
 	mu     sync.Mutex
 	all    map[string]*account // by the server; nil until the file was read
 	doors  map[string]*door    // what waits for the answers of browsers, by the server
+	closed []byte              // what the file has that could not be opened; nil if there is no such thing
 	change chan struct{}       // closed when a login is finished or given up
 }
 
@@ -76,8 +78,8 @@ func (l *Logins) Close() {
 // loginLabel is the label under which the file is sealed.
 const loginLabel = "mcp logins"
 
-// readLocked reads the file. One that cannot be opened any more, because its key is lost, is
-// as good as none: people log in again.
+// readLocked reads the file. One that cannot be opened, because its key is lost, is as good
+// as none: people log in again. The key may only be missing for now, so the file is kept.
 func (l *Logins) readLocked() error {
 	if l.all != nil {
 		return nil
@@ -99,7 +101,9 @@ func (l *Logins) readLocked() error {
 	if err != nil && !errors.As(err, &unknown) && !errors.Is(err, seal.ErrChanged) {
 		return fmt.Errorf("read the logins to MCP servers in %s: %w", l.path, err)
 	}
-	l.all = all
+	if l.all = all; err != nil {
+		l.closed = sealed
+	}
 	return nil
 }
 
@@ -114,10 +118,33 @@ func (l *Logins) writeLocked() error {
 	}
 	sealed, err := l.key.Seal(text, loginLabel)
 	if err == nil {
+		err = l.keepLocked()
+	}
+	if err == nil {
 		err = replaceFile(l.path, sealed)
 	}
 	if err != nil {
 		return fmt.Errorf("write the logins to MCP servers: %w", err)
+	}
+	return nil
+}
+
+// keepLocked stores what could not be opened under another name, before the file is
+// replaced. What was kept before is not touched.
+func (l *Logins) keepLocked() error {
+	for n := 1; l.closed != nil; n++ {
+		name := fmt.Sprintf("%s.unreadable-%d", l.path, n)
+		switch before, err := os.ReadFile(name); {
+		case errors.Is(err, fs.ErrNotExist):
+			if err := replaceFile(name, l.closed); err != nil {
+				return err
+			}
+			l.closed = nil
+		case err != nil:
+			return err
+		case bytes.Equal(before, l.closed): // by a process that was stopped after this
+			l.closed = nil
+		}
 	}
 	return nil
 }

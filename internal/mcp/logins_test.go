@@ -741,3 +741,46 @@ func TestALogoutCountsWhileALoginIsFinished(t *testing.T) {
 		t.Errorf("there is a token after the logout: %q", token)
 	}
 }
+
+func TestLoginsUnderALostKeyAreKept(t *testing.T) {
+	t.Parallel()
+	a, dir := newAuthority(t), t.TempDir()
+	key := filepath.Join(dir, seal.FileName)
+	file := filepath.Join(dir, "mcp-logins")
+	var before [][]byte
+	for n := range 3 {
+		l := openLogins(t, dir)
+		if token, err := l.token(t.Context(), a.server()); token != "" || err != nil {
+			t.Errorf("under key %d, there is the token %q (%v)", n, token, err)
+		}
+		a.logIn(l)
+		for i, want := range before {
+			got, err := os.ReadFile(fmt.Sprint(file, ".unreadable-", i+1))
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("under key %d, the logins under key %d are lost (%v)", n, i, err)
+			}
+		}
+		if names, err := filepath.Glob(file + "*"); err != nil || len(names) != n+1 {
+			t.Errorf("under key %d, the files are %q (%v), want %d", n, names, err, n+1)
+		}
+		l.Close()
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before = append(before, text)
+		if err := os.Rename(key, fmt.Sprint(key, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if err := os.Rename(fmt.Sprint(key, 0), key); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".unreadable-1", file); err != nil {
+		t.Fatal(err)
+	}
+	if token, err := openLogins(t, dir).token(t.Context(), a.server()); token != "access-0" || err != nil {
+		t.Errorf("when the key is back, the token is %q (%v), want access-0", token, err)
+	}
+}
