@@ -100,7 +100,7 @@ func (a *app) mcpLogoutCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "logout NAME",
 		Short:   "Forget the login to an MCP server",
-		Long:    "Forget the login to an MCP server. Servers that are connected ask for a login when they\nare used next.",
+		Long:    "Forget the login to an MCP server, what abide is registered as there, and which\nauthorization server it was. Servers that are connected ask for a login when they are used\nnext.",
 		Example: "  abide mcp logout docs",
 		Args:    arguments(1, 1, "one NAME"),
 	}

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -35,6 +36,7 @@ type Logins struct {
 	mu     sync.Mutex
 	all    map[string]*account // by the server; nil until the file was read
 	doors  map[string]*door    // what waits for the answers of browsers, by the server
+	closed []byte              // what the file has that could not be opened; nil if there is no such thing
 	change chan struct{}       // closed when a login is finished or given up
 }
 
@@ -43,10 +45,13 @@ type account struct {
 	Token   *oauth.Token            `json:"token,omitempty"`
 	Begun   *oauth.Login            `json:"begun,omitempty"`   // the login that a person has not finished yet
 	Clients map[string]oauth.Client `json:"clients,omitempty"` // by issuer
+	Issuer  string                  `json:"issuer,omitempty"`  // the only one that a client of the configuration is shown to
 	Port    int                     `json:"port,omitempty"`    // where the answers of browsers are taken
 	Wanted  string                  `json:"wanted,omitempty"`  // rights that the server has asked for since the last login
 
-	renewing sync.Mutex // held while the token is renewed
+	taken    *oauth.Login // the login whose answer is under way; nil if there is none
+	failed   error        // what the last login that was finished has failed with
+	renewing sync.Mutex   // held while the token is renewed
 }
 
 // OpenLogins returns the logins in a file, which need not exist.
@@ -73,8 +78,8 @@ func (l *Logins) Close() {
 // loginLabel is the label under which the file is sealed.
 const loginLabel = "mcp logins"
 
-// readLocked reads the file. One that cannot be opened any more, because its key is lost, is
-// as good as none: people log in again.
+// readLocked reads the file. One that cannot be opened, because its key is lost, is as good
+// as none: people log in again. The key may only be missing for now, so the file is kept.
 func (l *Logins) readLocked() error {
 	if l.all != nil {
 		return nil
@@ -96,7 +101,9 @@ func (l *Logins) readLocked() error {
 	if err != nil && !errors.As(err, &unknown) && !errors.Is(err, seal.ErrChanged) {
 		return fmt.Errorf("read the logins to MCP servers in %s: %w", l.path, err)
 	}
-	l.all = all
+	if l.all = all; err != nil {
+		l.closed = sealed
+	}
 	return nil
 }
 
@@ -111,10 +118,33 @@ func (l *Logins) writeLocked() error {
 	}
 	sealed, err := l.key.Seal(text, loginLabel)
 	if err == nil {
+		err = l.keepLocked()
+	}
+	if err == nil {
 		err = replaceFile(l.path, sealed)
 	}
 	if err != nil {
 		return fmt.Errorf("write the logins to MCP servers: %w", err)
+	}
+	return nil
+}
+
+// keepLocked stores what could not be opened under another name, before the file is
+// replaced. What was kept before is not touched.
+func (l *Logins) keepLocked() error {
+	for n := 1; l.closed != nil; n++ {
+		name := fmt.Sprintf("%s.unreadable-%d", l.path, n)
+		switch before, err := os.ReadFile(name); {
+		case errors.Is(err, fs.ErrNotExist):
+			if err := replaceFile(name, l.closed); err != nil {
+				return err
+			}
+			l.closed = nil
+		case err != nil:
+			return err
+		case bytes.Equal(before, l.closed): // by a process that was stopped after this
+			l.closed = nil
+		}
 	}
 	return nil
 }
@@ -180,9 +210,18 @@ func (l *Logins) renew(ctx context.Context, s Server, stale string) (string, err
 		return before.Access, nil
 	}
 	ctx = context.WithoutCancel(ctx) // an answer that nobody waits for has the only new token
-	next, err := before.Renew(ctx, l.http, l.now())
-	if err != nil && !oauth.AskAgain(err) {
+	asking := *before
+	asking.Client = asking.Client.Configured(asking.Place, s.setup())
+	next, err := asking.Renew(ctx, l.http, l.now())
+	switch {
+	case err == nil || oauth.AskAgain(err):
+	case !oauth.ClientRefused(err):
 		return "", fmt.Errorf("renew the login: %w", err)
+	case s.OAuth.ClientID != "": // the token is good again when the configuration is
+		return "", fmt.Errorf("renew the login: correct the client id or the client secret in the configuration of the MCP server %s: %w", s.Name, err)
+	default:
+		err = &oauth.Refusal{Code: "invalid_grant", Description: "the authorization server does not know this program any more"}
+		l.forgetClient(a, before.Client)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,6 +235,16 @@ func (l *Logins) renew(ctx context.Context, s Server, stale string) (string, err
 		a.Token = nil
 	}
 	return next.Access, errors.Join(err, l.writeLocked())
+}
+
+// forgetClient forgets a client that its authorization server has refused, so that the next
+// login registers this program again.
+func (l *Logins) forgetClient(a *account, refused oauth.Client) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a.Clients[refused.Issuer].ID == refused.ID {
+		delete(a.Clients, refused.Issuer)
+	}
 }
 
 // has reports whether there is another token for a server than the one that it has refused.
@@ -236,15 +285,15 @@ func (l *Logins) Begin(ctx context.Context, s Server) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("log in to the MCP server %s: %w", s.Name, err)
 	}
-	redirect, err := l.open(s)
-	if err != nil {
-		return "", err
-	}
 	known, begun, before, err := l.known(s, place)
 	if err != nil {
 		return "", err
 	}
-	if !known.Fits(place, redirect, l.now()) {
+	redirect, err := l.open(s)
+	if err != nil {
+		return "", err
+	}
+	if !known.Fits(place, s.setup(), redirect, l.now()) {
 		if known, err = place.RegisterClient(ctx, l.http, s.setup(), redirect); err != nil {
 			return "", err
 		}
@@ -258,6 +307,9 @@ func (l *Logins) Begin(ctx context.Context, s Server) (string, error) {
 			a.Clients = make(map[string]oauth.Client)
 		}
 		a.Clients[place.Issuer], a.Begun = known, &next
+		if s.OAuth.ClientID != "" {
+			a.Issuer = place.Issuer
+		}
 	}); err != nil {
 		return "", err
 	}
@@ -273,10 +325,26 @@ func (l *Logins) known(s Server, place oauth.Place) (k oauth.Client, begun *oaut
 	if err != nil {
 		return k, nil, nil, err
 	}
+	if first := a.issuer(); s.OAuth.ClientID != "" && first != "" && first != place.Issuer {
+		return k, nil, nil, fmt.Errorf("the MCP server %s names another authorization server than before, %s and not %s, and the client of the configuration is not shown to it; if that is right, log out first: abide mcp logout %s",
+			s.Name, place.Issuer, first, s.Name)
+	}
 	if a.Token != nil && a.Token.Place.Issuer == place.Issuer {
 		scopes = a.Token.Scopes
 	}
-	return a.Clients[place.Issuer], a.Begun, scopes, nil
+	if begun = a.Begun; a.isTaken(begun) { // it has its answer, and cannot be continued
+		begun = nil
+	}
+	return a.Clients[place.Issuer], begun, scopes, nil
+}
+
+// issuer returns the authorization server of the logins before; empty if there is none. A
+// server that can name any other one could have the secret of the configuration sent there.
+func (a *account) issuer() string {
+	if a.Issuer == "" && a.Token != nil {
+		return a.Token.Place.Issuer
+	}
+	return a.Issuer
 }
 
 // store changes an account.
@@ -327,10 +395,19 @@ func (l *Logins) Finish(ctx context.Context, answer string) error {
 	}
 	// An answer counts once: whoever comes with it again has no login to finish any more.
 	token, err := begun.Finish(context.WithoutCancel(ctx), l.http, values, l.now())
+	if oauth.ClientRefused(err) {
+		l.forgetClient(a, begun.Client)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if a.taken != begun {
+		return errors.Join(err, errGivenUp)
+	}
 	if err == nil {
 		a.Token, a.Wanted = &token, ""
+	}
+	if a.taken, a.failed = nil, err; a.Begun != nil && a.Begun.State == begun.State {
+		a.Begun = nil
 	}
 	err = errors.Join(err, l.writeLocked())
 	close(l.change)
@@ -338,7 +415,11 @@ func (l *Logins) Finish(ctx context.Context, answer string) error {
 	return err
 }
 
-// begun takes the login with a state. It is not open any more then.
+// errGivenUp means that a login does not count any more.
+var errGivenUp = errors.New("somebody has logged out, or in again, before this login was finished")
+
+// begun takes the login with a state. Nobody else can take it then; it is open until its
+// outcome is known.
 func (l *Logins) begun(state string) (*account, *oauth.Login, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -346,21 +427,25 @@ func (l *Logins) begun(state string) (*account, *oauth.Login, error) {
 		return nil, nil, err
 	}
 	for name, a := range l.all {
-		if a.Begun != nil && a.Begun.State == state {
-			begun := a.Begun
-			a.Begun = nil
+		if a.Begun != nil && a.Begun.State == state && !a.isTaken(a.Begun) {
+			a.taken = a.Begun
 			if d := l.doors[name]; d != nil {
 				d.close()
 				delete(l.doors, name)
 			}
-			return a, begun, nil
+			return a, a.taken, nil
 		}
 	}
 	return nil, nil, oauth.ErrOtherLogin
 }
 
+// isTaken reports whether the answer to a login is under way.
+func (a *account) isTaken(begun *oauth.Login) bool {
+	return begun != nil && a.taken != nil && a.taken.State == begun.State
+}
+
 // Await waits until nobody has to finish the login to a server any more, and reports whether
-// somebody is logged in.
+// the last one has worked. A token of one before does not count.
 func (l *Logins) Await(ctx context.Context, s Server) (bool, error) {
 	for {
 		l.mu.Lock()
@@ -368,7 +453,7 @@ func (l *Logins) Await(ctx context.Context, s Server) (bool, error) {
 		change := l.change
 		var open, in bool
 		if err == nil {
-			open, in = a.Begun != nil, a.Token != nil
+			open, in = a.Begun != nil, a.Token != nil && a.failed == nil
 		}
 		l.mu.Unlock()
 		if err != nil || !open {
@@ -394,15 +479,31 @@ func (l *Logins) changed() <-chan struct{} {
 	return l.change
 }
 
-// Logout forgets the login to a server. It reports whether there was one.
+// Logout forgets everything of the login to a server: also what this program is registered
+// as there, and which authorization server it was. It reports whether there was a login.
 func (l *Logins) Logout(s Server) (bool, error) {
+	return l.forget(s, func(a *account) { a.Issuer = "" })
+}
+
+// Forget forgets the login to a server, so that another one is begun. The client of the
+// configuration is still shown to the same authorization server only.
+func (l *Logins) Forget(s Server) error {
+	_, err := l.forget(s, func(a *account) { a.Issuer = a.issuer() })
+	return err
+}
+
+// forget forgets a login. What becomes of its authorization server is for pin to decide.
+func (l *Logins) forget(s Server, pin func(*account)) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a, err := l.accountLocked(accountName(s))
-	if err != nil || a.Token == nil && a.Begun == nil {
+	if err != nil || a.Token == nil && a.Begun == nil && len(a.Clients) == 0 && a.Issuer == "" {
 		return false, err
 	}
-	a.Token, a.Begun, a.Wanted = nil, nil, ""
+	pin(a)
+	was := a.Token != nil || a.Begun != nil
+	a.Token, a.Begun, a.Clients, a.Wanted = nil, nil, nil, ""
+	a.taken, a.failed = nil, nil
 	if d := l.doors[accountName(s)]; d != nil {
 		d.close()
 		delete(l.doors, accountName(s))
@@ -410,7 +511,7 @@ func (l *Logins) Logout(s Server) (bool, error) {
 	err = l.writeLocked()
 	close(l.change)
 	l.change = make(chan struct{})
-	return true, err
+	return was, err
 }
 
 // setup returns what the configuration of a server says of logins.

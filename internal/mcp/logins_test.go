@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,9 @@ type authority struct {
 	clients   int               // number of registrations
 	token     func() (int, any) // answers requests for tokens instead, if it is not nil
 	metadata  func(m map[string]any)
+	known     string // the only client that counts; any if empty
+	secret    string // the secret of that client
+	issuer    string // the authorization server that the MCP server names; itself if empty
 	resource  string // what the MCP server calls itself; its address if empty
 }
 
@@ -62,11 +66,13 @@ func (a *authority) reply(w http.ResponseWriter, status int, v any) {
 }
 
 func (a *authority) describe(w http.ResponseWriter, _ *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	name := a.URL + "/mcp"
 	if a.resource != "" {
 		name = a.resource
 	}
-	a.reply(w, http.StatusOK, map[string]any{"resource": name, "authorization_servers": []string{a.URL}, "scopes_supported": []string{"read"}})
+	a.reply(w, http.StatusOK, map[string]any{"resource": name, "authorization_servers": []string{cmp.Or(a.issuer, a.URL)}, "scopes_supported": []string{"read"}})
 }
 
 func (a *authority) describeAuthority(w http.ResponseWriter, _ *http.Request) {
@@ -74,8 +80,11 @@ func (a *authority) describeAuthority(w http.ResponseWriter, _ *http.Request) {
 		"issuer": a.URL, "authorization_endpoint": a.URL + "/authorize", "token_endpoint": a.URL + "/token", "registration_endpoint": a.URL + "/register",
 		"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"}, "token_endpoint_auth_methods_supported": []string{"none"},
 	}
-	if a.metadata != nil {
-		a.metadata(m)
+	a.mu.Lock()
+	change := a.metadata
+	a.mu.Unlock()
+	if change != nil {
+		change(m)
 	}
 	a.reply(w, http.StatusOK, m)
 }
@@ -102,6 +111,10 @@ func (a *authority) giveToken(w http.ResponseWriter, r *http.Request) {
 	if a.token != nil {
 		status, v := a.token()
 		a.reply(w, status, v)
+		return
+	}
+	if a.known != "" && (r.PostFormValue("client_id") != a.known || r.PostFormValue("client_secret") != a.secret) {
+		a.reply(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
 		return
 	}
 	switch r.PostFormValue("grant_type") {
@@ -292,7 +305,7 @@ func TestARenewalThatNobodyWaitsForIsKept(t *testing.T) {
 	}
 }
 
-func TestOnlyInvalidGrantAsksAgain(t *testing.T) {
+func TestOnlyARefusalOfTheTokenOrTheClientAsksAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status int
@@ -300,6 +313,8 @@ func TestOnlyInvalidGrantAsksAgain(t *testing.T) {
 		again  bool
 	}{
 		"invalid_grant": {http.StatusBadRequest, map[string]any{"error": "invalid_grant"}, true},
+		"other client":  {http.StatusUnauthorized, map[string]any{"error": "invalid_client"}, true},
+		"no client":     {http.StatusBadRequest, map[string]any{"error": "unauthorized_client"}, true},
 		"other refusal": {http.StatusBadRequest, map[string]any{"error": "temporarily_unavailable"}, false},
 		"down":          {http.StatusServiceUnavailable, map[string]any{"error": "invalid_grant"}, false},
 		"nonsense":      {http.StatusOK, []int{1}, false},
@@ -472,5 +487,300 @@ func TestLogoutForgets(t *testing.T) {
 	var refusal *oauth.Refusal
 	if _, err := l.renew(t.Context(), a.server(), "access-0"); !errors.As(err, &refusal) {
 		t.Errorf("a renewal after the logout: %v", err)
+	}
+}
+
+// configured returns the server with a client that was registered by hand, and its secret.
+func (a *authority) configured(secret string) Server {
+	s := a.server()
+	s.OAuth.ClientID, s.ClientSecret = "by-hand", secret
+	return s
+}
+
+// accept makes a client the only one that counts.
+func (a *authority) accept(client, secret string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.known, a.secret = client, secret
+	a.metadata = func(m map[string]any) {
+		m["token_endpoint_auth_methods_supported"] = []string{"none", "client_secret_post"}
+	}
+}
+
+// tryLogIn begins a login and finishes it.
+func (a *authority) tryLogIn(l *Logins, s Server) error {
+	a.t.Helper()
+	at, err := l.Begin(a.t.Context(), s)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return l.Finish(a.t.Context(), a.browse(at))
+}
+
+func TestARegistrationThatTheServerForgotIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	a, dir := newAuthority(t), t.TempDir()
+	l := openLogins(t, dir)
+	a.accept("client-1", "")
+	a.logIn(l)
+
+	a.accept("client-2", "")
+	if _, err := l.renew(t.Context(), a.server(), "access-0"); !oauth.AskAgain(err) {
+		t.Errorf("a renewal is refused with %v, want an error that asks for a login", err)
+	}
+	if err := a.tryLogIn(openLogins(t, dir), a.server()); err != nil {
+		t.Errorf("the login after a renewal that was refused: %v", err)
+	}
+
+	l = openLogins(t, dir)
+	a.accept("client-3", "")
+	if err := a.tryLogIn(l, a.server()); !oauth.ClientRefused(err) {
+		t.Errorf("a login with a client that was forgotten: %v", err)
+	}
+	if err := a.tryLogIn(openLogins(t, dir), a.server()); err != nil {
+		t.Errorf("the login after one that was refused: %v", err)
+	}
+}
+
+// An authorization server need not send a browser back that comes with a client that it does
+// not know, so there has to be a command that registers again.
+func TestLogoutForgetsTheRegistration(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	l := openLogins(t, t.TempDir())
+	a.logIn(l)
+	for n := range 2 { // the second time with nothing but the registration
+		if _, err := l.Logout(a.server()); err != nil {
+			t.Fatal(err)
+		}
+		at, err := l.Begin(t.Context(), a.server())
+		if want := fmt.Sprint("client_id=client-", n+2); err != nil || !strings.Contains(at, want) {
+			t.Errorf("the login after the logout is at %s (%v), want %s", at, err, want)
+		}
+		if err := l.Finish(t.Context(), "http://127.0.0.1/callback?error=access_denied&state="+l.all[a.URL+"/mcp"].Begun.State); err == nil {
+			t.Error("the refused login is finished")
+		}
+	}
+}
+
+func TestTheSecretOfTheConfigurationCounts(t *testing.T) {
+	t.Parallel()
+	a, dir := newAuthority(t), t.TempDir()
+	l := openLogins(t, dir)
+	a.accept("by-hand", "first")
+	if err := a.tryLogIn(l, a.configured("first")); err != nil {
+		t.Fatal(err)
+	}
+
+	a.accept("by-hand", "second")
+	if _, err := l.renew(t.Context(), a.configured("first"), "access-0"); err == nil || oauth.AskAgain(err) || !strings.Contains(err.Error(), "client secret") {
+		t.Errorf("a renewal with the old secret: %v, want an error that names the secret, and asks for no login", err)
+	}
+	if token, err := l.renew(t.Context(), a.configured("second"), "access-0"); err != nil || token != "access-1" {
+		t.Errorf("a renewal with the new secret: %q, %v", token, err)
+	}
+	if token, err := l.renew(t.Context(), a.configured(""), "access-1"); err != nil || token != "access-2" {
+		t.Errorf("a renewal without a secret: %q, %v, want that of the last renewal", token, err)
+	}
+
+	a.accept("by-hand", "third")
+	if err := a.tryLogIn(openLogins(t, dir), a.configured("third")); err != nil {
+		t.Errorf("a login with the third secret: %v", err)
+	}
+}
+
+// A server that is taken over must not have the secret of the configuration sent elsewhere.
+func TestAConfiguredClientIsShownToOneAuthorityOnly(t *testing.T) {
+	t.Parallel()
+	a, other, dir := newAuthority(t), newAuthority(t), t.TempDir()
+	for _, each := range []*authority{a, other} {
+		each.accept("by-hand", "secret")
+	}
+	name := func(issuer string) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.issuer = issuer
+	}
+	s := a.configured("secret")
+	refused := func(l *Logins, when string) {
+		t.Helper()
+		at, err := l.Begin(t.Context(), s)
+		if err == nil || !strings.Contains(err.Error(), "abide mcp logout docs") {
+			t.Errorf("%s, a login is begun at %q (%v), want an error that names the logout", when, at, err)
+		}
+	}
+	l := openLogins(t, dir)
+	if _, err := l.Begin(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	name(other.URL)
+	refused(l, "after a login that was begun")
+	name("")
+	if err := a.tryLogIn(l, s); err != nil {
+		t.Fatal(err)
+	}
+	name(other.URL)
+	refused(openLogins(t, dir), "after a login")
+
+	old := openLogins(t, dir) // as a version has stored it that did not know of this
+	if err := old.store(s, func(a *account) { a.Issuer = "" }); err != nil {
+		t.Fatal(err)
+	}
+	refused(old, "after an old login")
+	if err := old.Forget(s); err != nil {
+		t.Fatal(err)
+	}
+	refused(openLogins(t, dir), "after a login that was to be made again")
+
+	l = openLogins(t, dir)
+	if _, err := l.Logout(s); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := l.Begin(t.Context(), s); err != nil || !strings.HasPrefix(at, other.URL) {
+		t.Errorf("after a logout, the login is begun at %q (%v), want at %s", at, err, other.URL)
+	}
+}
+
+func TestARegistrationIsMadeWithEachAuthority(t *testing.T) {
+	t.Parallel()
+	a, other := newAuthority(t), newAuthority(t)
+	l := openLogins(t, t.TempDir())
+	a.logIn(l)
+	a.mu.Lock()
+	a.issuer = other.URL
+	a.mu.Unlock()
+	if at, err := l.Begin(t.Context(), a.server()); err != nil || !strings.HasPrefix(at, other.URL) {
+		t.Errorf("the login is begun at %q (%v), want at %s", at, err, other.URL)
+	}
+}
+
+// hold makes the authority answer requests for tokens only when release is called. Something
+// is in asked when there is a request.
+func (a *authority) hold(status int, answer any) (asked <-chan struct{}, release func()) {
+	in, out := make(chan struct{}, 1), make(chan struct{})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.token = func() (int, any) {
+		in <- struct{}{}
+		<-out
+		return status, answer
+	}
+	release = sync.OnceFunc(func() { close(out) })
+	a.t.Cleanup(release)
+	return in, release
+}
+
+func TestTheOutcomeOfALoginIsThatOfItsExchange(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status int
+		answer any
+		want   bool
+	}{
+		"given":   {http.StatusOK, map[string]any{"access_token": "new", "token_type": "Bearer"}, true},
+		"refused": {http.StatusBadRequest, map[string]any{"error": "invalid_grant"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAuthority(t)
+			l := openLogins(t, t.TempDir())
+			a.logIn(l) // there is a token from before
+			at, err := l.Begin(t.Context(), a.server())
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent := a.browse(at)
+			asked, release := a.hold(c.status, c.answer)
+			finished := make(chan error, 1)
+			go func() { finished <- l.Finish(t.Context(), sent) }()
+			<-asked
+
+			if err := l.Finish(t.Context(), sent); !errors.Is(err, oauth.ErrOtherLogin) {
+				t.Errorf("the same answer counts again: %v", err)
+			}
+			over, cancel := context.WithCancel(t.Context())
+			cancel()
+			if in, err := l.Await(over, a.server()); !errors.Is(err, context.Canceled) {
+				t.Errorf("before the exchange ends, the outcome is %v (%v)", in, err)
+			}
+			release()
+			if in, err := l.Await(t.Context(), a.server()); in != c.want || err != nil {
+				t.Errorf("logged in: %v (%v), want %v", in, err, c.want)
+			}
+			if err := <-finished; (err == nil) != c.want {
+				t.Errorf("the login is finished with %v", err)
+			}
+			if in, err := l.Await(t.Context(), a.server()); in != c.want || err != nil {
+				t.Errorf("asked later, logged in: %v (%v), want %v", in, err, c.want)
+			}
+		})
+	}
+}
+
+func TestALogoutCountsWhileALoginIsFinished(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	l := openLogins(t, t.TempDir())
+	at, err := l.Begin(t.Context(), a.server())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := a.browse(at)
+	asked, release := a.hold(http.StatusOK, map[string]any{"access_token": "new"})
+	finished := make(chan error, 1)
+	go func() { finished <- l.Finish(t.Context(), sent) }()
+	<-asked
+	if was, err := l.Logout(a.server()); !was || err != nil {
+		t.Errorf("a login was under way, and the logout says %v (%v)", was, err)
+	}
+	release()
+	if err := <-finished; !errors.Is(err, errGivenUp) {
+		t.Errorf("the login is finished with %v, want %v", err, errGivenUp)
+	}
+	if token, _ := l.token(t.Context(), a.server()); token != "" {
+		t.Errorf("there is a token after the logout: %q", token)
+	}
+}
+
+func TestLoginsUnderALostKeyAreKept(t *testing.T) {
+	t.Parallel()
+	a, dir := newAuthority(t), t.TempDir()
+	key := filepath.Join(dir, seal.FileName)
+	file := filepath.Join(dir, "mcp-logins")
+	var before [][]byte
+	for n := range 3 {
+		l := openLogins(t, dir)
+		if token, err := l.token(t.Context(), a.server()); token != "" || err != nil {
+			t.Errorf("under key %d, there is the token %q (%v)", n, token, err)
+		}
+		a.logIn(l)
+		for i, want := range before {
+			got, err := os.ReadFile(fmt.Sprint(file, ".unreadable-", i+1))
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("under key %d, the logins under key %d are lost (%v)", n, i, err)
+			}
+		}
+		if names, err := filepath.Glob(file + "*"); err != nil || len(names) != n+1 {
+			t.Errorf("under key %d, the files are %q (%v), want %d", n, names, err, n+1)
+		}
+		l.Close()
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before = append(before, text)
+		if err := os.Rename(key, fmt.Sprint(key, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if err := os.Rename(fmt.Sprint(key, 0), key); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".unreadable-1", file); err != nil {
+		t.Fatal(err)
+	}
+	if token, err := openLogins(t, dir).token(t.Context(), a.server()); token != "access-0" || err != nil {
+		t.Errorf("when the key is back, the token is %q (%v), want access-0", token, err)
 	}
 }

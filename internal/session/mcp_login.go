@@ -225,7 +225,7 @@ func (m MCP) Login(ctx context.Context, id event.SessionID, server string, again
 		return "", err
 	}
 	if again {
-		if _, err := logins.Logout(config); err != nil {
+		if err := logins.Forget(config); err != nil {
 			return "", err
 		}
 	}

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -47,9 +48,22 @@ type Client struct {
 	Expires  time.Time `json:"expires,omitzero"` // of the secret; zero if never
 }
 
-// Fits reports whether the client can be used for a login.
-func (k Client) Fits(p Place, redirect string, now time.Time) bool {
-	return k.ID != "" && k.Issuer == p.Issuer && k.Redirect == redirect && (k.Expires.IsZero() || now.Before(k.Expires))
+// Fits reports whether the client can be used for a login. One that the configuration names
+// is always taken from there, because what was stored of it may have changed.
+func (k Client) Fits(p Place, s Setup, redirect string, now time.Time) bool {
+	return !s.names(p) && k.ID != "" && k.Issuer == p.Issuer && k.Redirect == redirect && (k.Expires.IsZero() || now.Before(k.Expires))
+}
+
+// names reports whether the configuration says which client this program is.
+func (s Setup) names(p Place) bool { return s.ClientID != "" || p.Documents && s.Document != "" }
+
+// Configured returns the client with the secret that the configuration has for it now, if it
+// has one.
+func (k Client) Configured(p Place, s Setup) Client {
+	if s.ClientID != "" && s.ClientID == k.ID && s.ClientSecret != "" {
+		k.Secret, k.Method = s.ClientSecret, p.method(byPost, byBasic)
+	}
+	return k
 }
 
 // RegisterClient makes this program known to the authorization server, if that is needed.
@@ -57,11 +71,8 @@ func (p Place) RegisterClient(ctx context.Context, c *http.Client, s Setup, redi
 	k := Client{Issuer: p.Issuer, Redirect: redirect, Method: byNone}
 	switch {
 	case s.ClientID != "":
-		k.ID, k.Secret = s.ClientID, s.ClientSecret
-		if k.Secret != "" {
-			k.Method = p.method(byPost, byBasic)
-		}
-		return k, nil
+		k.ID = s.ClientID
+		return k.Configured(p, s), nil
 	case p.Documents && s.Document != "":
 		k.ID = s.Document
 		return k, nil
@@ -75,7 +86,7 @@ func (p Place) RegisterClient(ctx context.Context, c *http.Client, s Setup, redi
 	if len(p.Methods) > 0 {
 		asked.TokenEndpointAuthMethod = p.method(byNone, byPost, byBasic)
 	}
-	got, err := oauthex.RegisterClient(ctx, p.Register, asked, c)
+	got, err := register(ctx, c, p.Register, asked)
 	if err != nil {
 		return k, fmt.Errorf("the authorization server %s has not registered this program: %w", p.Issuer, err)
 	}
@@ -87,6 +98,36 @@ func (p Place) RegisterClient(ctx context.Context, c *http.Client, s Setup, redi
 		k.Method = asked.TokenEndpointAuthMethod
 	}
 	return k, nil
+}
+
+// register registers a client. Its errors have nothing of an answer but the refusal in it,
+// because the rest may be a secret: errors are shown and logged.
+func register(ctx context.Context, c *http.Client, at string, asked *oauthex.ClientRegistrationMetadata) (got oauthex.ClientRegistrationResponse, err error) {
+	text, err := json.Marshal(asked)
+	if err != nil {
+		return got, err
+	}
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(text))
+	if err != nil {
+		return got, err
+	}
+	q.Header.Set("Content-Type", "application/json")
+	q.Header.Set("Accept", "application/json")
+	answer, err := c.Do(q)
+	if err != nil {
+		return got, err
+	}
+	defer answer.Body.Close()
+	if text, err = io.ReadAll(io.LimitReader(answer.Body, maxAnswer)); err != nil {
+		return got, err
+	}
+	if answer.StatusCode != http.StatusCreated && answer.StatusCode != http.StatusOK {
+		return got, refusalOf(answer.StatusCode, text)
+	}
+	if json.Unmarshal(text, &got) != nil || got.ClientID == "" {
+		return got, errors.New("its answer has no client id that can be read")
+	}
+	return got, nil
 }
 
 // method returns the first of some methods that the authorization server knows.
@@ -252,6 +293,13 @@ func AskAgain(err error) bool {
 	return errors.As(err, &refusal) && refusal.Code == invalidGrant
 }
 
+// ClientRefused reports whether an error means that the authorization server does not know
+// the client, or not with this secret.
+func ClientRefused(err error) bool {
+	var refusal *Refusal
+	return errors.As(err, &refusal) && (refusal.Code == "invalid_client" || refusal.Code == "unauthorized_client")
+}
+
 // ask asks for a token, and takes in the answer.
 func (t *Token) ask(ctx context.Context, c *http.Client, now time.Time, form url.Values) error {
 	form.Set("resource", t.Place.Resource)
@@ -285,12 +333,13 @@ func (t *Token) ask(ctx context.Context, c *http.Client, now time.Time, form url
 	return t.take(text, now)
 }
 
+// refusalOf returns the error of an answer that is none of those that were asked for.
 func refusalOf(status int, text []byte) error {
 	var r Refusal
 	if status >= 400 && status < 500 && json.Unmarshal(text, &r) == nil && r.Code != "" {
 		return &r
 	}
-	return fmt.Errorf("ask for a token: the authorization server answered with status %d", status)
+	return fmt.Errorf("the authorization server answered with status %d", status)
 }
 
 // take takes in a token that was given.

@@ -1,8 +1,11 @@
 package oauth
 
 import (
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 )
 
@@ -56,4 +59,34 @@ func FuzzReadChallenge(f *testing.F) {
 	f.Add(`Basic realm="x", Bearer scope=a`)
 	f.Add(`Bearer "`)
 	f.Fuzz(func(_ *testing.T, header string) { ReadChallenge(401, http.Header{"Www-Authenticate": {header}}) })
+}
+
+func TestARegistrationThatFailsShowsNoSecret(t *testing.T) {
+	t.Parallel()
+	const body = `"client_secret": "hidden-1", "registration_access_token": "hidden-2"`
+	for name, c := range map[string]struct {
+		status       int
+		answer, want string
+	}{
+		"forbidden":       {http.StatusForbidden, `{` + body + `}`, "status 403"},
+		"down":            {http.StatusBadGateway, `<p>hidden</p>`, "status 502"},
+		"not JSON":        {http.StatusCreated, `{` + body, "no client id"},
+		"wrong types":     {http.StatusCreated, `{"client_id": "x", "client_secret_expires_at": "hidden", ` + body + `}`, "no client id"},
+		"no client":       {http.StatusCreated, `{` + body + `}`, "no client id"},
+		"bad and no JSON": {http.StatusBadRequest, `hidden`, "status 400"},
+		"refused":         {http.StatusBadRequest, `{"error": "invalid_redirect_uri", "error_description": "` + strings.Repeat("long ", 1000) + `", ` + body + `}`, "invalid_redirect_uri (long "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(c.status)
+				fmt.Fprint(w, c.answer)
+			}))
+			t.Cleanup(server.Close)
+			_, err := Place{Issuer: server.URL, Register: server.URL}.RegisterClient(t.Context(), NewHTTP(nil), Setup{}, "http://127.0.0.1/callback")
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hidden") || len(err.Error()) > 600 {
+				t.Errorf("the error is %v, want a short one with %q and nothing hidden", err, c.want)
+			}
+		})
+	}
 }
