@@ -139,12 +139,16 @@ func New(opts Options) (*Notifier, error) {
 	if n.rows.Seen == nil {
 		n.rows.Seen = make(map[event.SessionID]event.Seq)
 	}
+	n.rows.Rows = slices.DeleteFunc(n.rows.Rows, isOver) // a killed process may have left them
 	return n, n.save()
 }
 
-// save writes the file. It is complete on disk when save returns.
+// save writes the file. It is complete on disk when save returns. Rows that are over stay in
+// memory while a loop goes over them, but are never written.
 func (n *Notifier) save() error {
-	b, err := json.Marshal(n.rows)
+	kept := n.rows
+	kept.Rows = slices.DeleteFunc(slices.Clone(n.rows.Rows), isOver)
+	b, err := json.Marshal(kept)
 	if err != nil {
 		return err
 	}
@@ -315,11 +319,11 @@ func (n *Notifier) deliverDue(ctx context.Context) (next time.Time) {
 	}
 	for i := 0; i < len(n.rows.Rows) && ctx.Err() == nil; i++ {
 		r := &n.rows.Rows[i]
-		if !r.Aside && !r.Due.After(time.Now()) {
+		if !r.Aside && !isOver(*r) && !r.Due.After(time.Now()) {
 			n.attempt(ctx, r)
 		}
 	}
-	n.rows.Rows = slices.DeleteFunc(n.rows.Rows, func(r row) bool { return r.Attempts < 0 })
+	n.rows.Rows = slices.DeleteFunc(n.rows.Rows, isOver)
 	aside := 0
 	for _, r := range slices.Backward(n.rows.Rows) {
 		if r.Aside {
@@ -340,6 +344,8 @@ func (n *Notifier) deliverDue(ctx context.Context) (next time.Time) {
 
 // over marks a row that is to be removed.
 const over = -1
+
+func isOver(r row) bool { return r.Attempts < 0 }
 
 // attempt delivers a row once. The next attempt is in the file before this one begins.
 func (n *Notifier) attempt(ctx context.Context, r *row) {
