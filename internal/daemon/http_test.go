@@ -25,7 +25,7 @@ func serveHTTP(t *testing.T, n *daemon.Node, hosts ...string) string {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- n.ServeHTTP(ctx, l, "secret", hosts...) }()
+	go func() { served <- n.ServeHTTP(ctx, []net.Listener{l}, "secret", hosts...) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {

@@ -73,7 +73,7 @@ func (s *site) open(address string) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- n.ServeHTTP(ctx, l, "secret") }()
+	go func() { served <- n.ServeHTTP(ctx, []net.Listener{l}, "secret") }()
 	s.node, s.base = n, "http://"+l.Addr().String()
 	s.stop = func() {
 		cancel()
@@ -661,6 +661,36 @@ func TestPathsAreTakenAsTheyAre(t *testing.T) {
 	} {
 		if e := s.ask("GET", path, ""); e.status != want || want >= 400 && e.header.Get("Content-Type") != rest.ProblemType {
 			t.Errorf("%.60s: %v, want %d", path, e, want)
+		}
+	}
+}
+
+// A link can be used at every listener of a server, and once at all of them together.
+func TestALinkWorksAtAllListeners(t *testing.T) {
+	s := newSite(t)
+	var list []net.Listener
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, l)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.node.ServeHTTP(ctx, list, "secret") }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	s.base = "http://" + list[0].Addr().String()
+	link := must[rest.Link](s, "POST", "/signin/links", "")
+	s.base = "http://" + list[1].Addr().String()
+	for _, want := range []int{200, 401} {
+		if e := s.ask("POST", "/signin", `{"token":"`+link.Token+`"}`, "Authorization", "", "Host", daemon.ConsoleHost, "Origin", "http://"+daemon.ConsoleHost); e.status != want {
+			t.Errorf("%v, want %d", e, want)
 		}
 	}
 }
