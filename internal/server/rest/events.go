@@ -199,8 +199,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, id event.SessionID
 		if err := view.CatchUp(r.Context()); err != nil {
 			return err
 		}
-		t := f.take(nil)
-		p.add(t, int(limit))
+		p.collect(view.Position, f, int(limit))
 		if len(p.Events) > 0 || wait == 0 {
 			break
 		}
@@ -215,10 +214,17 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, id event.SessionID
 			wait = 0
 		}
 	}
-	if !p.More && len(p.Events) == 0 {
-		p.Next = max(after, view.Position())
-	}
 	return reply(w, http.StatusOK, p)
+}
+
+// collect adds what a follower was shown. A page without events goes on where the reader of the
+// log had come to before: what was shown since then belongs to the next page.
+func (p *Page) collect(position func() event.Seq, f *follower, limit int) {
+	reached := position()
+	p.add(f.take(nil), limit)
+	if !p.More && len(p.Events) == 0 {
+		p.Next = max(p.Next, reached)
+	}
 }
 
 // add adds stored events to a page, up to its limit.
