@@ -246,13 +246,14 @@ func (n *Notifier) readChanged(ctx context.Context) error {
 	return n.save()
 }
 
-// read makes rows of the events of a session that were not read yet.
+// read makes rows of the events of a session that were not read yet. Those that a fork shares
+// with its parent were told for the parent.
 func (n *Notifier) read(ctx context.Context, id event.SessionID) error {
 	info, err := n.opts.Host.Info(ctx, id)
 	if err != nil {
 		return err
 	}
-	for e, err := range n.opts.Host.Log.Events(ctx, id, n.rows.Seen[id]) {
+	for e, err := range n.opts.Host.Log.Events(ctx, id, max(n.rows.Seen[id], info.Shared)) {
 		if err != nil {
 			return err
 		}
