@@ -24,6 +24,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -437,7 +438,7 @@ var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) er
 func (n *Notifier) post(ctx context.Context, of Notification, body []byte) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.opts.Webhook, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return fmt.Errorf("the webhook: %w", withoutURL(err))
 	}
 	stamp := strconv.FormatInt(time.Now().Unix(), 10)
 	r.Header.Set("Content-Type", "application/json")
@@ -448,7 +449,7 @@ func (n *Notifier) post(ctx context.Context, of Notification, body []byte) error
 	}
 	answer, err := client.Do(r)
 	if err != nil {
-		return fmt.Errorf("the webhook: %w", err)
+		return fmt.Errorf("the webhook: %w", withoutURL(err))
 	}
 	defer answer.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // so that the connection can be used again
@@ -456,6 +457,16 @@ func (n *Notifier) post(ctx context.Context, of Notification, body []byte) error
 		return fmt.Errorf("the webhook answers %s", answer.Status)
 	}
 	return nil
+}
+
+// withoutURL returns an error without the URL that it is about: the URL of a webhook often has
+// a secret, and errors are logged and written down.
+func withoutURL(err error) error {
+	var of *url.Error
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
 }
 
 // Sign returns the signature of a notification: HMAC-SHA256 of ID.TIMESTAMP.BODY, in base64.

@@ -2,8 +2,11 @@ package notify
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +56,18 @@ func checkRows(t *testing.T, file string, want ...string) {
 	for i, r := range in.Rows {
 		if r.ID != want[i] || r.Attempts < 0 {
 			t.Errorf("row %d is %+v, want %s", i, r, want[i])
+		}
+	}
+}
+
+// The URL of a webhook is a secret.
+func TestErrorsDoNotNameTheWebhook(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	for _, address := range []string{closed.URL + "/hidden", "http://hidden:port/hidden", "other://hidden/hidden"} {
+		n := &Notifier{opts: Options{Webhook: address}}
+		if err := n.post(t.Context(), Notification{ID: "1"}, nil); err == nil || strings.Contains(err.Error(), "/hidden") {
+			t.Errorf("%s: %v", address, err)
 		}
 	}
 }
