@@ -590,10 +590,14 @@ func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, id strin
 	if of == "" {
 		return closed
 	}
-	if _, err := s.host.Info(r.Context(), of); err != nil {
-		return closed
+	_, err := s.host.Info(r.Context(), of)
+	won := false
+	if err == nil {
+		won, err = s.give(r.Context(), of, in.Answer.kind(), id, in.Answer)
 	}
-	won, err := s.give(r.Context(), of, in.Answer.kind(), id, in.Answer)
+	if err != nil && toProblem(err).Status >= http.StatusInternalServerError {
+		return err // whether the answer was given is not known
+	}
 	if err != nil || !won {
 		return closed
 	}
