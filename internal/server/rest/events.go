@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -350,7 +351,8 @@ func (m many) notice(out *sender, n session.Notice) {
 const maxFollowed = 100
 
 // allEvents is the one stream of a browser: events of the sessions that it names, and
-// changes in the list of all sessions.
+// changes in the list of all sessions. A session that is not there is told as deleted, and
+// does not keep the reader from the others.
 func (s *Server) allEvents(w http.ResponseWriter, r *http.Request) error {
 	places, err := followed(r.URL.Query()["sessions"])
 	if err != nil {
@@ -359,11 +361,20 @@ func (s *Server) allEvents(w http.ResponseWriter, r *http.Request) error {
 	f := newFollower()
 	var views []*session.View
 	for _, p := range places {
-		if err := s.reached(r.Context(), p.id, p.after); err != nil {
+		err := s.reached(r.Context(), p.id, p.after)
+		if errors.Is(err, session.ErrNotFound) { // it was deleted while the reader was away
+			f.deleted(p.id)
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		defer s.hub.follow(p.id, f)()
 		view, done, err := s.host.Clients.Follow(r.Context(), p.id, p.after, f)
+		if errors.Is(err, session.ErrNotFound) {
+			f.deleted(p.id)
+			continue
+		}
 		if err != nil {
 			return err
 		}
