@@ -5,6 +5,8 @@ import (
 	"net"
 	"syscall"
 	"testing"
+
+	"github.com/abide-run/abide/internal/daemon"
 )
 
 // A console on a loopback address has both, or does not start: browsers choose either.
@@ -14,7 +16,7 @@ func TestConsoleHasBothLoopbackAddresses(t *testing.T) {
 		t.Skip("this machine has no IPv6")
 	}
 	probe.Close()
-	for given, other := range map[string]string{"127.0.0.1": "::1", "::1": "127.0.0.1", "localhost": "::1"} {
+	for given, other := range map[string]string{"127.0.0.1": "::1", "::1": "127.0.0.1", "localhost": "::1", daemon.ConsoleHost: "::1", "::ffff:127.0.0.1": "::1"} {
 		list, err := listenWeb(t.Context(), net.JoinHostPort(given, "0"))
 		if err != nil {
 			t.Fatal(err)

@@ -63,7 +63,7 @@ func (a *app) signInLink(ctx context.Context, file string) (link signInLink, err
 	defer cancel()
 	conn, address, err := dialServer(ctx, dir)
 	if errors.Is(err, daemon.ErrNotServed) {
-		return link, configError(fmt.Errorf("%w on %s: start one with: abide serve --http 127.0.0.1:7480", err, dir))
+		return link, configError(fmt.Errorf("%s: %w: start one with: abide serve --http 127.0.0.1:7480", dir, err))
 	}
 	if err != nil {
 		return link, configError(err)

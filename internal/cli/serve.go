@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -128,8 +129,11 @@ func listenWeb(ctx context.Context, address string) ([]net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ip, err := netip.ParseAddr(host); err == nil && (ip == four || ip == six) {
-		return listenBoth(ctx, port, ip)
+	if strings.EqualFold(host, daemon.ConsoleHost) || strings.EqualFold(host, "localhost") {
+		return listenBoth(ctx, port, four)
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && (ip.Unmap() == four || ip == six) {
+		return listenBoth(ctx, port, ip.Unmap())
 	}
 	return listenOn(ctx, "--http", address)
 }

@@ -50,7 +50,7 @@ func HTTPAddress(dir string) (string, error) {
 	defer f.Close()
 	switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); {
 	case err == nil:
-		return "", fmt.Errorf("%w: it was killed", ErrNotServed)
+		return "", fmt.Errorf("%w (the last one was killed)", ErrNotServed)
 	case !errors.Is(err, syscall.EWOULDBLOCK):
 		return "", fmt.Errorf("%s: %w", f.Name(), err)
 	}
