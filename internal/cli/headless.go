@@ -131,7 +131,7 @@ func (a *app) headlessTCP(ctx context.Context, c daemon.Config, port int) error 
 	if err != nil {
 		return err
 	}
-	listeners, err := loopback(ctx, port)
+	listeners, err := loopback(ctx, port, four)
 	if err != nil {
 		return listenError(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"sync"
 	"syscall"
@@ -12,33 +13,40 @@ import (
 	"github.com/abide-run/abide/internal/daemon"
 )
 
-// loopback listens on a port of both loopback addresses: clients dial "localhost",
-// which may be either. Port zero means a port that is free on both.
-func loopback(ctx context.Context, port int) ([]net.Listener, error) {
+// The loopback addresses.
+var four, six = netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()
+
+// loopback listens on a port of both loopback addresses: clients dial a name, which may be
+// either. Port zero means a port that is free on both.
+func loopback(ctx context.Context, port int, first netip.Addr) ([]net.Listener, error) {
 	const attempts = 20
 	for attempt := 1; ; attempt++ {
-		list, err := bothLoopbacks(ctx, port)
+		list, err := bothLoopbacks(ctx, port, first)
 		if err == nil || port != 0 || attempt == attempts || !errors.Is(err, syscall.EADDRINUSE) {
 			return list, err
 		}
 	}
 }
 
-func bothLoopbacks(ctx context.Context, port int) ([]net.Listener, error) {
+func bothLoopbacks(ctx context.Context, port int, first netip.Addr) ([]net.Listener, error) {
+	second := six
+	if first == six {
+		second = four
+	}
 	var lc net.ListenConfig
-	four, err := lc.Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	one, err := lc.Listen(ctx, "tcp", net.JoinHostPort(first.String(), strconv.Itoa(port)))
 	if err != nil {
 		return nil, err
 	}
-	six, err := lc.Listen(ctx, "tcp6", net.JoinHostPort("::1", strconv.Itoa(portOf(four))))
+	other, err := lc.Listen(ctx, "tcp", net.JoinHostPort(second.String(), strconv.Itoa(portOf(one))))
 	switch {
 	case err == nil:
-		return []net.Listener{four, six}, nil
+		return []net.Listener{one, other}, nil
 	case errors.Is(err, syscall.EADDRINUSE): // a client could reach another program there and send it the token
-		four.Close()
+		one.Close()
 		return nil, err
 	}
-	return []net.Listener{four}, nil // this machine has no IPv6
+	return []net.Listener{one}, nil // this machine has not both
 }
 
 func portOf(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }

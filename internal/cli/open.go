@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"net"
 	"net/http"
 	"time"
 
@@ -59,27 +59,29 @@ func (a *app) signInLink(ctx context.Context, file string) (link signInLink, err
 	if err != nil {
 		return link, err
 	}
-	address, err := daemon.HTTPAddress(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return link, configError(fmt.Errorf("no server with a console runs on %s: start one with: abide serve --http 127.0.0.1:7480", dir))
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	conn, address, err := dialServer(ctx, dir)
+	if errors.Is(err, daemon.ErrNotServed) {
+		return link, configError(fmt.Errorf("%s: %w: start one with: abide serve --http 127.0.0.1:7480", dir, err))
 	}
 	if err != nil {
 		return link, configError(err)
 	}
+	defer conn.Close()
 	token, _, err := serveToken(dir, file)
 	if err != nil {
 		return link, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/api/v0/signin/links", bytes.NewReader(nil))
 	if err != nil {
 		return link, configError(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
-	answer, err := (&http.Client{Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}).Do(r)
+	dial := func(context.Context, string, string) (net.Conn, error) { return conn, nil } // a request that is tried again finds it closed
+	answer, err := (&http.Transport{DisableKeepAlives: true, DialContext: dial}).RoundTrip(r)
 	if err != nil {
-		return link, configError(fmt.Errorf("the server of %s does not answer at %s, and may have been killed: start it again with: abide serve --http %s (%w)", dir, address, address, err))
+		return link, configError(fmt.Errorf("the server of %s does not answer at %s: %w", dir, address, err))
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
@@ -90,4 +92,27 @@ func (a *app) signInLink(ctx context.Context, file string) (link signInLink, err
 		return link, configError(fmt.Errorf("the server at %s refused to make a link (%s): is its token that of --token-file or ABIDE_TOKEN?", address, answer.Status))
 	}
 	return link, json.Unmarshal(body, &link)
+}
+
+// dialServer connects to the server of a data folder. It was there before and after, so that
+// the connection is to it, and not to a program that listens at its address since it has ended.
+func dialServer(ctx context.Context, dir string) (conn net.Conn, address string, err error) {
+	address, err = daemon.HTTPAddress(dir)
+	if err != nil {
+		return nil, "", err
+	}
+	var d net.Dialer
+	conn, err = d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, "", fmt.Errorf("the server of %s does not answer: %w", dir, err)
+	}
+	after, err := daemon.HTTPAddress(dir)
+	if err == nil && after != address {
+		err = fmt.Errorf("the server of %s was started anew at %s: try again", dir, after)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, "", err
+	}
+	return conn, address, nil
 }

@@ -3,9 +3,11 @@ package cli
 import (
 	"context"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -96,7 +98,7 @@ func openListeners(ctx context.Context, dir, address, web, file string) (*serveL
 		d.listeners, err = listenOn(ctx, "--listen", address)
 	}
 	if web != "" && err == nil {
-		d.web, err = listenOn(ctx, "--http", web)
+		d.web, err = listenWeb(ctx, web)
 	}
 	if err != nil {
 		d.close()
@@ -119,22 +121,31 @@ func serveToken(dir, file string) (token, kept string, err error) {
 	return token, kept, err
 }
 
+// listenWeb listens for HTTP on an address. A loopback address means both: browsers choose
+// one of them for the name of the console, and a program of somebody else that listens on
+// the other would be its origin.
+func listenWeb(ctx context.Context, address string) ([]net.Listener, error) {
+	host, port, err := splitAddress("--http", address)
+	if err != nil {
+		return nil, err
+	}
+	if strings.EqualFold(host, daemon.ConsoleHost) || strings.EqualFold(host, "localhost") {
+		return listenBoth(ctx, port, four)
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && (ip.Unmap() == four || ip == six) {
+		return listenBoth(ctx, port, ip.Unmap())
+	}
+	return listenOn(ctx, "--http", address)
+}
+
 // listenOn listens on an address; "localhost" means both loopback addresses.
 func listenOn(ctx context.Context, flag, address string) ([]net.Listener, error) {
-	host, service, err := net.SplitHostPort(address)
+	host, port, err := splitAddress(flag, address)
 	if err != nil {
-		return nil, usagef("%s: %w; give ADDRESS:PORT, such as 127.0.0.1:7480", flag, err)
-	}
-	port, err := strconv.Atoi(service)
-	if err != nil || port < 0 || port > 65535 {
-		return nil, usagef("%s: %q is not a port; use 0 to 65535", flag, service)
-	}
-	if host == "" {
-		return nil, usagef("%s: the address is missing: use 127.0.0.1:%s for this machine only, or 0.0.0.0:%s for all interfaces", flag, service, service)
+		return nil, err
 	}
 	if host == "localhost" {
-		list, err := loopback(ctx, port)
-		return list, listenErrorOrNil(err)
+		return listenBoth(ctx, port, four)
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
@@ -144,11 +155,29 @@ func listenOn(ctx context.Context, flag, address string) ([]net.Listener, error)
 	return []net.Listener{l}, nil
 }
 
-func listenErrorOrNil(err error) error {
-	if err == nil {
-		return nil
+// listenBoth listens on both loopback addresses, the first of which must be there.
+func listenBoth(ctx context.Context, port int, first netip.Addr) ([]net.Listener, error) {
+	list, err := loopback(ctx, port, first)
+	if err != nil {
+		return nil, listenError(err)
 	}
-	return listenError(err)
+	return list, nil
+}
+
+// splitAddress splits the ADDRESS:PORT of a flag.
+func splitAddress(flag, address string) (host string, port int, err error) {
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, usagef("%s: %w; give ADDRESS:PORT, such as 127.0.0.1:7480", flag, err)
+	}
+	port, err = strconv.Atoi(service)
+	if err != nil || port < 0 || port > 65535 {
+		return "", 0, usagef("%s: %q is not a port; use 0 to 65535", flag, service)
+	}
+	if host == "" {
+		return "", 0, usagef("%s: the address is missing: use 127.0.0.1:%s for this machine only, or 0.0.0.0:%s for all interfaces", flag, service, service)
+	}
+	return host, port, nil
 }
 
 func (d *serveListeners) close() {
@@ -162,8 +191,8 @@ func (d *serveListeners) serve(ctx context.Context, node *daemon.Node) error {
 	var err error
 	var webs sync.WaitGroup
 	defer webs.Wait()
-	for _, l := range d.web {
-		webs.Go(func() { _ = node.ServeHTTP(ctx, l, d.token, d.hosts...) }) // ends when ctx is done
+	if len(d.web) > 0 {
+		webs.Go(func() { _ = node.ServeHTTP(ctx, d.web, d.token, d.hosts...) }) // ends when ctx is done
 	}
 	if len(d.listeners) > 0 {
 		err = serveTCP(ctx, node, d.listeners, d.token)
@@ -190,8 +219,12 @@ func (a *app) printListeners(dir string, d *serveListeners, node *daemon.Node) {
 	for _, l := range d.listeners {
 		a.out.printf("listening on %s\n", l.Addr())
 	}
-	for _, l := range d.web {
-		a.out.printf("HTTP on %s\n", l.Addr())
+	for i, l := range d.web {
+		if i == 0 {
+			a.out.printf("HTTP on %s\n", l.Addr())
+		} else {
+			a.out.printf("also on %s\n", l.Addr())
+		}
 	}
 	if d.tokenPath != "" {
 		a.out.printf("token in %s\n", d.tokenPath)

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
@@ -41,8 +42,9 @@ const maxHeader = 32 << 10
 // ServeHTTP serves HTTP clients that present the token, and browsers that are signed in, until
 // ctx is done. Requests under way then get a second to finish; streams end at once. A client
 // can call the server by an address, by localhost, and by the names in hosts; see
-// refuseForeign. Browsers call it by ConsoleHost or a name in hosts.
-func (n *Node) ServeHTTP(ctx context.Context, l net.Listener, token string, hosts ...string) error {
+// refuseForeign. Browsers call it by ConsoleHost or a name in hosts. All listeners have one
+// door, so that a browser can use a link of abide open at any of them.
+func (n *Node) ServeHTTP(ctx context.Context, listeners []net.Listener, token string, hosts ...string) error {
 	s := newHTTPServer(newHTTPDoor(n, token, hosts))
 	s.BaseContext = func(net.Listener) context.Context { return rest.WithLeaving(n.ctx, ctx) }
 	s.ErrorLog = slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)
@@ -55,11 +57,20 @@ func (n *Node) ServeHTTP(ctx context.Context, l net.Listener, token string, host
 	}
 	defer context.AfterFunc(ctx, stop)()
 	defer context.AfterFunc(n.ctx, stop)()
-	defer n.announce(l.Addr())()
-	if err := s.Serve(gate.New(gate.Limits{}).Listen(l)); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve HTTP on %s: %w", l.Addr(), err)
+	defer n.announce(listeners[0].Addr())()
+	g := gate.New(gate.Limits{})
+	failed := make([]error, len(listeners))
+	var served sync.WaitGroup
+	for i, l := range listeners {
+		served.Go(func() {
+			if err := s.Serve(g.Listen(l)); !errors.Is(err, http.ErrServerClosed) {
+				failed[i] = fmt.Errorf("serve HTTP on %s: %w", l.Addr(), err)
+				stop()
+			}
+		})
 	}
-	return nil
+	served.Wait()
+	return errors.Join(failed...)
 }
 
 // newHTTPServer returns a server whose clients have limited time for everything.
@@ -188,7 +199,7 @@ func (e *engine) sessionAPI(n *Node) *rest.Server {
 			Connect: func(context.Context) (io.ReadWriteCloser, error) {
 				ours, theirs := net.Pipe()
 				n.work.Go(func() {
-					_ = e.server.Serve(n.ctx, theirs, rpc.Door{Positions: true, Defaults: n.config.Defaults}) // its only client is in this process
+					_ = e.server.Serve(n.ctx, theirs, rpc.Door{Positions: true, Retries: true, Defaults: n.config.Defaults}) // its only client is in this process
 				})
 				return ours, nil
 			},

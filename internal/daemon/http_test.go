@@ -3,6 +3,7 @@ package daemon_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -25,7 +26,7 @@ func serveHTTP(t *testing.T, n *daemon.Node, hosts ...string) string {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- n.ServeHTTP(ctx, l, "secret", hosts...) }()
+	go func() { served <- n.ServeHTTP(ctx, []net.Listener{l}, "secret", hosts...) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {
@@ -34,6 +35,37 @@ func serveHTTP(t *testing.T, n *daemon.Node, hosts ...string) string {
 		http.DefaultClient.CloseIdleConnections()
 	})
 	return "http://" + l.Addr().String() + httpapi.Prefix
+}
+
+// The address of a server is found while it serves, and only then.
+func TestAddressOfTheServer(t *testing.T) {
+	dir := t.TempDir()
+	n, err := daemon.Open(context.Background(), daemon.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	if at, err := daemon.HTTPAddress(dir); !errors.Is(err, daemon.ErrNotServed) {
+		t.Errorf("before: %q, %v", at, err)
+	}
+	t.Run("serving", func(t *testing.T) {
+		url := serveHTTP(t, n)
+		if code, body := ask(t, http.MethodGet, strings.TrimSuffix(url, httpapi.Prefix)+"/healthz", "", "", ""); code != 200 { // it announces its address before it answers
+			t.Fatalf("%d %s", code, body)
+		}
+		if at, err := daemon.HTTPAddress(dir); err != nil || !strings.HasPrefix(url, "http://"+at+"/") {
+			t.Errorf("%q, %v, want that of %s", at, err, url)
+		}
+	})
+	if at, err := daemon.HTTPAddress(dir); !errors.Is(err, daemon.ErrNotServed) {
+		t.Errorf("after: %q, %v", at, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "http"), []byte("127.0.0.1:1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := daemon.HTTPAddress(dir); !errors.Is(err, daemon.ErrNotServed) {
+		t.Errorf("left by a killed process: %q, %v", at, err)
+	}
 }
 
 // start asks for a command.

@@ -5,6 +5,10 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -12,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
@@ -28,25 +33,70 @@ const ConsoleHost = "abide.localhost"
 // addressFile is the file in the data folder with the address of the HTTP server.
 const addressFile = "http"
 
+// ErrNotServed means that no process on a data folder serves HTTP.
+var ErrNotServed = errors.New("no server with a console runs")
+
 // HTTPAddress returns the address at which a process on a data folder serves HTTP. The process
-// may have been killed since it has written the address.
+// holds a lock on the file with the address, so that a file which a killed process has left is
+// not taken for true: whoever listens there now must not be sent the token.
 func HTTPAddress(dir string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(dir, addressFile))
+	f, err := os.Open(filepath.Join(dir, addressFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", ErrNotServed
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); {
+	case err == nil:
+		return "", fmt.Errorf("%w (the last one was killed)", ErrNotServed)
+	case !errors.Is(err, syscall.EWOULDBLOCK):
+		return "", fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, 1<<10))
 	return strings.TrimSpace(string(b)), err
 }
 
-// announce writes the address of the HTTP server to the data folder, for abide open. The
-// returned function removes it.
+// announce writes the address of the HTTP server to the data folder, for abide open, and holds
+// a lock on the file. The returned function removes it.
 func (n *Node) announce(at net.Addr) (remove func()) {
 	path := filepath.Join(n.folder.Dir(), addressFile)
-	if err := os.WriteFile(path, []byte(at.String()+"\n"), 0o600); err != nil {
+	f, err := lockedFile(path, at.String()+"\n")
+	if err != nil {
 		n.log.Warn("abide open does not find this server", "err", err)
+		return func() {}
 	}
 	return func() {
-		if b, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(b)) == at.String() {
+		ours, err := f.Stat()
+		named, err2 := os.Stat(path)
+		if err == nil && err2 == nil && os.SameFile(ours, named) {
 			os.Remove(path) // abide open says what is wrong if it stays
 		}
+		f.Close()
 	}
+}
+
+// lockedFile writes a file in place of the one that is there, and locks it. It is there only
+// with its text and its lock.
+func lockedFile(path, text string) (*os.File, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.WriteString(text)
+	if err == nil {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // An httpDoor decides who may make a request over HTTP, and hands it to the one who answers.

@@ -91,3 +91,21 @@ func TestPeopleAreToldOnce(t *testing.T) {
 		t.Errorf("%s: %v", text, err)
 	}
 }
+
+// A fork is told of what happens in it, and not again of what has happened before.
+func TestAForkRepeatsNoNotification(t *testing.T) {
+	h := newHook(t)
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("key\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newSiteWith(t, func(c *daemon.Config) { c.Notify = daemon.Notify{Webhook: h.URL, SecretFile: key} })
+	id := s.create("Reply with exactly: HELLO").ID
+	first := <-h.got
+	s.awaitIdle(string(id))
+	fork := must[rest.Session](s, "POST", "/sessions/"+string(id)+"/fork", `{}`).ID
+	must[rest.Sent](s, "POST", "/sessions/"+string(fork)+"/messages", `{"text":"Reply with exactly: BYE"}`)
+	if n := <-h.got; n.SessionID != fork || n.ID == first.ID {
+		t.Errorf("%+v after %+v", n, first)
+	}
+}

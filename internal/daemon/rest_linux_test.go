@@ -73,7 +73,7 @@ func (s *site) open(address string) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- n.ServeHTTP(ctx, l, "secret") }()
+	go func() { served <- n.ServeHTTP(ctx, []net.Listener{l}, "secret") }()
 	s.node, s.base = n, "http://"+l.Addr().String()
 	s.stop = func() {
 		cancel()
@@ -287,6 +287,28 @@ func TestEventsContinueAfterEveryPosition(t *testing.T) {
 	}
 }
 
+// A session that is gone does not keep a reader from the others.
+func TestAStreamGoesOnWithoutADeletedSession(t *testing.T) {
+	s := newSite(t)
+	gone, id := string(s.create("Reply with exactly: one").ID), string(s.create("Reply with exactly: two").ID)
+	s.awaitIdle(gone)
+	if e := s.ask("DELETE", "/sessions/"+gone, ""); e.status >= 300 {
+		t.Fatal(e)
+	}
+	var deleted []string
+	idle := false
+	s.frames("/events?sessions="+gone+"@5,unknown,"+id, func(f frame) bool {
+		if f.name == "deleted" {
+			deleted = append(deleted, f.data)
+		}
+		idle = idle || f.name == "event" && strings.Contains(f.data, `"type":"session.idle"`)
+		return idle && len(deleted) == 2
+	})
+	if want := []string{`{"sessionId":"` + gone + `"}`, `{"sessionId":"unknown"}`}; !slices.Equal(deleted, want) {
+		t.Errorf("%v, want %v", deleted, want)
+	}
+}
+
 // What happens while somebody reads comes at once, and what is not stored has no id.
 func TestEventsArriveAsTheyHappen(t *testing.T) {
 	s := newSite(t)
@@ -439,6 +461,9 @@ func TestAWriteWithAKeyIsDoneOnce(t *testing.T) {
 	s.open("127.0.0.1:0")
 	if e := s.ask("POST", "/sessions/"+made.ID+"/messages", `{"text":"Reply with exactly: three"}`, "Idempotency-Key", "k2"); e.status != 422 {
 		t.Errorf("another message with the key of one before the restart: %v", e)
+	}
+	if e := s.ask("POST", "/sessions/"+string(fork.ID)+"/fork", `{"name":"forked"}`, "Idempotency-Key", "k3"); e.status != 422 {
+		t.Errorf("a fork of another session with the key of one before the restart: %v", e)
 	}
 	list := must[rest.Sessions](s, "GET", "/sessions", "")
 	if len(list.Sessions) != 2 {
@@ -649,7 +674,6 @@ func TestPathsAreTakenAsTheyAre(t *testing.T) {
 		"/api/v0/tasks?session=unknown":                   404,
 		"/api/v0/tasks?all=perhaps":                       400,
 		"/api/v0/events?sessions=" + id + "@x":            400,
-		"/api/v0/events?sessions=unknown":                 404,
 		"/api/v0/events?sessions=" + id + "," + id + "@1": 400,
 		"/api/v0/cost?by=hour":                            400,
 		"/api/v0/search":                                  400,
@@ -661,6 +685,36 @@ func TestPathsAreTakenAsTheyAre(t *testing.T) {
 	} {
 		if e := s.ask("GET", path, ""); e.status != want || want >= 400 && e.header.Get("Content-Type") != rest.ProblemType {
 			t.Errorf("%.60s: %v, want %d", path, e, want)
+		}
+	}
+}
+
+// A link can be used at every listener of a server, and once at all of them together.
+func TestALinkWorksAtAllListeners(t *testing.T) {
+	s := newSite(t)
+	var list []net.Listener
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, l)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.node.ServeHTTP(ctx, list, "secret") }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	s.base = "http://" + list[0].Addr().String()
+	link := must[rest.Link](s, "POST", "/signin/links", "")
+	s.base = "http://" + list[1].Addr().String()
+	for _, want := range []int{200, 401} {
+		if e := s.ask("POST", "/signin", `{"token":"`+link.Token+`"}`, "Authorization", "", "Host", daemon.ConsoleHost, "Origin", "http://"+daemon.ConsoleHost); e.status != want {
+			t.Errorf("%v, want %d", e, want)
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -139,12 +140,16 @@ func New(opts Options) (*Notifier, error) {
 	if n.rows.Seen == nil {
 		n.rows.Seen = make(map[event.SessionID]event.Seq)
 	}
+	n.rows.Rows = slices.DeleteFunc(n.rows.Rows, isOver) // a killed process may have left them
 	return n, n.save()
 }
 
-// save writes the file. It is complete on disk when save returns.
+// save writes the file. It is complete on disk when save returns. Rows that are over stay in
+// memory while a loop goes over them, but are never written.
 func (n *Notifier) save() error {
-	b, err := json.Marshal(n.rows)
+	kept := n.rows
+	kept.Rows = slices.DeleteFunc(slices.Clone(n.rows.Rows), isOver)
+	b, err := json.Marshal(kept)
 	if err != nil {
 		return err
 	}
@@ -242,13 +247,14 @@ func (n *Notifier) readChanged(ctx context.Context) error {
 	return n.save()
 }
 
-// read makes rows of the events of a session that were not read yet.
+// read makes rows of the events of a session that were not read yet. Those that a fork shares
+// with its parent were told for the parent.
 func (n *Notifier) read(ctx context.Context, id event.SessionID) error {
 	info, err := n.opts.Host.Info(ctx, id)
 	if err != nil {
 		return err
 	}
-	for e, err := range n.opts.Host.Log.Events(ctx, id, n.rows.Seen[id]) {
+	for e, err := range n.opts.Host.Log.Events(ctx, id, max(n.rows.Seen[id], info.Shared)) {
 		if err != nil {
 			return err
 		}
@@ -315,11 +321,11 @@ func (n *Notifier) deliverDue(ctx context.Context) (next time.Time) {
 	}
 	for i := 0; i < len(n.rows.Rows) && ctx.Err() == nil; i++ {
 		r := &n.rows.Rows[i]
-		if !r.Aside && !r.Due.After(time.Now()) {
+		if !r.Aside && !isOver(*r) && !r.Due.After(time.Now()) {
 			n.attempt(ctx, r)
 		}
 	}
-	n.rows.Rows = slices.DeleteFunc(n.rows.Rows, func(r row) bool { return r.Attempts < 0 })
+	n.rows.Rows = slices.DeleteFunc(n.rows.Rows, isOver)
 	aside := 0
 	for _, r := range slices.Backward(n.rows.Rows) {
 		if r.Aside {
@@ -340,6 +346,8 @@ func (n *Notifier) deliverDue(ctx context.Context) (next time.Time) {
 
 // over marks a row that is to be removed.
 const over = -1
+
+func isOver(r row) bool { return r.Attempts < 0 }
 
 // attempt delivers a row once. The next attempt is in the file before this one begins.
 func (n *Notifier) attempt(ctx context.Context, r *row) {
@@ -430,7 +438,7 @@ var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) er
 func (n *Notifier) post(ctx context.Context, of Notification, body []byte) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.opts.Webhook, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return fmt.Errorf("the webhook: %w", withoutURL(err))
 	}
 	stamp := strconv.FormatInt(time.Now().Unix(), 10)
 	r.Header.Set("Content-Type", "application/json")
@@ -441,7 +449,7 @@ func (n *Notifier) post(ctx context.Context, of Notification, body []byte) error
 	}
 	answer, err := client.Do(r)
 	if err != nil {
-		return fmt.Errorf("the webhook: %w", err)
+		return fmt.Errorf("the webhook: %w", withoutURL(err))
 	}
 	defer answer.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // so that the connection can be used again
@@ -449,6 +457,16 @@ func (n *Notifier) post(ctx context.Context, of Notification, body []byte) error
 		return fmt.Errorf("the webhook answers %s", answer.Status)
 	}
 	return nil
+}
+
+// withoutURL returns an error without the URL that it is about: the URL of a webhook often has
+// a secret, and errors are logged and written down.
+func withoutURL(err error) error {
+	var of *url.Error
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
 }
 
 // Sign returns the signature of a notification: HMAC-SHA256 of ID.TIMESTAMP.BODY, in base64.

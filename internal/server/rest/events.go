@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -199,8 +200,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, id event.SessionID
 		if err := view.CatchUp(r.Context()); err != nil {
 			return err
 		}
-		t := f.take(nil)
-		p.add(t, int(limit))
+		p.collect(view.Position, f, int(limit))
 		if len(p.Events) > 0 || wait == 0 {
 			break
 		}
@@ -215,10 +215,17 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, id event.SessionID
 			wait = 0
 		}
 	}
-	if !p.More && len(p.Events) == 0 {
-		p.Next = max(after, view.Position())
-	}
 	return reply(w, http.StatusOK, p)
+}
+
+// collect adds what a follower was shown. A page without events goes on where the reader of the
+// log had come to before: what was shown since then belongs to the next page.
+func (p *Page) collect(position func() event.Seq, f *follower, limit int) {
+	reached := position()
+	p.add(f.take(nil), limit)
+	if !p.More && len(p.Events) == 0 {
+		p.Next = max(p.Next, reached)
+	}
 }
 
 // add adds stored events to a page, up to its limit.
@@ -344,7 +351,8 @@ func (m many) notice(out *sender, n session.Notice) {
 const maxFollowed = 100
 
 // allEvents is the one stream of a browser: events of the sessions that it names, and
-// changes in the list of all sessions.
+// changes in the list of all sessions. A session that is not there is told as deleted, and
+// does not keep the reader from the others.
 func (s *Server) allEvents(w http.ResponseWriter, r *http.Request) error {
 	places, err := followed(r.URL.Query()["sessions"])
 	if err != nil {
@@ -353,11 +361,20 @@ func (s *Server) allEvents(w http.ResponseWriter, r *http.Request) error {
 	f := newFollower()
 	var views []*session.View
 	for _, p := range places {
-		if err := s.reached(r.Context(), p.id, p.after); err != nil {
+		err := s.reached(r.Context(), p.id, p.after)
+		if errors.Is(err, session.ErrNotFound) { // it was deleted while the reader was away
+			f.deleted(p.id)
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		defer s.hub.follow(p.id, f)()
 		view, done, err := s.host.Clients.Follow(r.Context(), p.id, p.after, f)
+		if errors.Is(err, session.ErrNotFound) {
+			f.deleted(p.id)
+			continue
+		}
 		if err != nil {
 			return err
 		}

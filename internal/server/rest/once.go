@@ -101,7 +101,9 @@ func (s *Server) once(h handler) handler {
 		for {
 			before, first := s.replay.begin(key, request)
 			if first {
-				return s.doOnce(w, r.WithContext(context.WithValue(r.Context(), onceKey{}, onceOf(key, body))), h, before)
+				ctx, cancel := toTheEnd(r.Context())
+				defer cancel()
+				return s.doOnce(w, r.WithContext(context.WithValue(ctx, onceKey{}, onceOf(key, r.Method, r.URL.Path, body))), h, before)
 			}
 			if before.request != request {
 				return keyReused(key)
@@ -117,6 +119,27 @@ func (s *Server) once(h handler) handler {
 			}
 		}
 	}
+}
+
+// lastTime is how long a write under a key goes on when the server is about to stop.
+const lastTime = time.Second
+
+// toTheEnd returns a context for a write that goes on when its client has left: the client
+// may come back with the same key, and must not find half of it.
+func toTheEnd(ctx context.Context) (context.Context, context.CancelFunc) {
+	free, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	server, ok := ctx.Value(leavingKey{}).(context.Context)
+	if !ok {
+		return free, cancel
+	}
+	stop := context.AfterFunc(server, func() {
+		select {
+		case <-time.After(lastTime):
+			cancel()
+		case <-free.Done():
+		}
+	})
+	return free, func() { stop(); cancel() }
 }
 
 func keyReused(key string) error {
@@ -182,11 +205,12 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 type onceKey struct{}
 
-// A onceID identifies a write with an idempotency key for the engine.
+// A onceID identifies a write with an idempotency key for the engine: by its key, and by what
+// it writes to where.
 type onceID struct{ key, body [sha256.Size]byte }
 
-func onceOf(key string, body []byte) onceID {
-	return onceID{digestOf("key", key), digestOf("body", string(body))}
+func onceOf(key, method, path string, body []byte) onceID {
+	return onceID{digestOf("key", key), digestOf("body", method, path, string(body))}
 }
 
 // onceIn returns the identity of the write that a context belongs to; false if it has no key.

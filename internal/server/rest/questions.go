@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -413,22 +414,53 @@ func outside(folder, dir string, paths []string) (out []string) {
 	return out
 }
 
-// diffstat counts the lines of a unified diff.
+// diffstat counts the lines of a unified diff. The head of a hunk says how many lines it has:
+// within it, a line that looks like the head of a file is a changed line.
 func diffstat(diff string) *Diffstat {
 	var d Diffstat
+	old, new := 0, 0 // lines of the hunk that are still to come
 	for line := range strings.SplitSeq(diff, "\n") {
+		inside := old > 0 || new > 0
 		switch {
-		case strings.HasPrefix(line, "+++ "):
+		case strings.HasPrefix(line, "@@ "):
+			old, new = hunkLengths(line)
+		case strings.HasPrefix(line, "diff "): // no line of a hunk begins so
+			old, new = 0, 0
+		case !inside && strings.HasPrefix(line, "+++ "):
 			d.Files++
-		case strings.HasPrefix(line, "--- "):
+		case !inside && strings.HasPrefix(line, "--- "):
 		case strings.HasPrefix(line, "+"):
-			d.Added++
+			d.Added, new = d.Added+1, new-1
 		case strings.HasPrefix(line, "-"):
-			d.Removed++
+			d.Removed, old = d.Removed+1, old-1
+		case strings.HasPrefix(line, "\\"): // it says that the line before has no newline
+		default:
+			old, new = old-1, new-1
 		}
 	}
 	d.Files = max(1, d.Files)
 	return &d
+}
+
+// hunkLengths returns how many lines a hunk has of the old and of the new file, as its head
+// says: @@ -FIRST,LENGTH +FIRST,LENGTH @@. A missing length is 1.
+func hunkLengths(head string) (old, new int) {
+	fields := strings.Fields(head)
+	if len(fields) < 3 {
+		return 0, 0
+	}
+	length := func(field string) int {
+		_, text, given := strings.Cut(field, ",")
+		if !given {
+			return 1
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	return length(fields[1]), length(fields[2])
 }
 
 // The decisions of an answer to a permission request.
@@ -558,10 +590,14 @@ func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, id strin
 	if of == "" {
 		return closed
 	}
-	if _, err := s.host.Info(r.Context(), of); err != nil {
-		return closed
+	_, err := s.host.Info(r.Context(), of)
+	won := false
+	if err == nil {
+		won, err = s.give(r.Context(), of, in.Answer.kind(), id, in.Answer)
 	}
-	won, err := s.give(r.Context(), of, in.Answer.kind(), id, in.Answer)
+	if err != nil && toProblem(err).Status >= http.StatusInternalServerError {
+		return err // whether the answer was given is not known
+	}
 	if err != nil || !won {
 		return closed
 	}

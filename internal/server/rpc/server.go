@@ -103,6 +103,7 @@ type Door struct {
 	// Positions is true if stored events are sent with their positions, as they are to a
 	// Private client.
 	Positions bool
+	Retries   bool   // the client tries again what this engine cannot write any more, as a Private one does
 	Admitted  func() // called when a connect has succeeded; may be nil
 }
 
@@ -385,7 +386,7 @@ func (c *conn) wireError(method string, err error) error {
 		return ready
 	case errors.As(err, &bad):
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", method, bad.error)
-	case errors.Is(err, session.ErrClosed), c.door.Private && lost(err):
+	case errors.Is(err, session.ErrClosed), (c.door.Private || c.door.Retries) && lost(err):
 		return jsonrpc.Errorf(api.CodeShuttingDown, "SERVER_SHUTTING_DOWN")
 	case errors.Is(err, session.ErrClash):
 		err = said("External tool name clash: %v", err)
@@ -399,8 +400,8 @@ func (c *conn) wireError(method string, err error) error {
 	return jsonrpc.Errorf(jsonrpc.CodeInternal, "Request %s failed with message: %v", method, err)
 }
 
-// lost reports whether this engine cannot write any more. Another one may: a
-// relay's client need not know.
+// lost reports whether this engine cannot write any more. Another one may: the client of a
+// relay need not know, and one over HTTP is to try again.
 func lost(err error) bool {
 	return errors.Is(err, eventlog.ErrClosed) || errors.Is(err, eventlog.ErrFenced)
 }

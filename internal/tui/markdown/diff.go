@@ -1,6 +1,7 @@
 package markdown
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,9 +19,11 @@ func Diff(diff string) []text.Line {
 		lines = append(lines, changed(removed, added)...)
 		removed, added = nil, nil
 	}
+	var in hunk
 	for line := range strings.SplitSeq(strings.Trim(diff, "\n"), "\n") {
+		inside := in.has(line)
 		switch {
-		case isHead(line):
+		case !inside && isHead(line):
 			flush()
 		case strings.HasPrefix(line, "-"):
 			if len(added) > 0 {
@@ -41,9 +44,49 @@ func Diff(diff string) []text.Line {
 	return lines
 }
 
-// isHead reports whether a line is part of the head of a file in a diff. A line of a file
-// begins with a blank, a plus or a minus; these heads of git name files that do not begin
-// with a blank.
+// A hunk counts the lines of the old and of the new file that a hunk still has.
+type hunk struct{ old, new int }
+
+// has reports whether a line is in the hunk, and goes on to the next. The head of a hunk begins
+// another one.
+func (h *hunk) has(line string) bool {
+	if strings.HasPrefix(line, "@@ ") {
+		*h = hunk{}
+		if fields := strings.Fields(line); len(fields) > 2 {
+			*h = hunk{length(fields[1]), length(fields[2])}
+		}
+		return false
+	}
+	if h.old <= 0 && h.new <= 0 || strings.HasPrefix(line, "diff ") { // no line of a hunk begins so
+		*h = hunk{}
+		return false
+	}
+	if strings.HasPrefix(line, "\\") { // it says that the line before has no newline
+		return true
+	}
+	if !strings.HasPrefix(line, "+") {
+		h.old--
+	}
+	if !strings.HasPrefix(line, "-") {
+		h.new--
+	}
+	return true
+}
+
+// length returns the length in FIRST,LENGTH. One that is missing is 1.
+func length(place string) int {
+	_, text, given := strings.Cut(place, ",")
+	if !given {
+		return 1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// isHead reports whether a line outside of hunks is part of the head of a file in a diff.
 func isHead(line string) bool {
 	for _, start := range []string{"diff --git ", "index ", "create file mode ", "--- a", "+++ b"} {
 		if strings.HasPrefix(line, start) {

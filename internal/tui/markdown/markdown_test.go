@@ -147,3 +147,11 @@ func TestDiffMarksTheWordsThatChanged(t *testing.T) {
 		t.Errorf("marked %q and %q", a, b)
 	}
 }
+
+// A line of a file is shown, although it looks like the head of a file.
+func TestDiffShowsAllLinesOfAHunk(t *testing.T) {
+	const hunk = "@@ -1,2 +1,2 @@\n--- all rows\n+++ because\n same"
+	if got := shown(markdown.Diff("diff --git a/x b/x\n--- a/x\n+++ b/x\n" + hunk + "\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n")); got != hunk+"\n@@ -1 +1 @@\n-a\n+b" {
+		t.Errorf("shown:\n%s", got)
+	}
+}

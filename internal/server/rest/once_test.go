@@ -1,0 +1,40 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A write under a key goes on when its client has left, and when the server is about to stop
+// for a moment only.
+func TestAKeyedWriteOutlivesItsClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, stop := context.WithCancel(context.Background())
+		client, leave := context.WithCancel(WithLeaving(server, server))
+		leave()
+		r := httptest.NewRequestWithContext(client, http.MethodPost, "/", nil)
+		r.Header.Set(keyHeader, "key")
+		var s Server
+		w := httptest.NewRecorder()
+		err := s.once(func(w http.ResponseWriter, r *http.Request) error {
+			if err := r.Context().Err(); err != nil {
+				t.Errorf("the client has left: %v", err)
+			}
+			begin := time.Now()
+			stop()
+			<-r.Context().Done()
+			if took := time.Since(begin); took != lastTime {
+				t.Errorf("the write could go on for %v, want %v", took, lastTime)
+			}
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		})(w, r)
+		if err != nil || w.Code != http.StatusNoContent {
+			t.Errorf("%d, %v", w.Code, err)
+		}
+	})
+}
