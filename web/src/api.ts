@@ -87,7 +87,7 @@ async function request(method: string, path: string, body?: unknown, signal?: Ab
       r = await once(method, path, body, idempotency, signal);
     } catch (e) {
       if (signal?.aborted) throw e;
-      if (attempt >= 8) throw new Problem(0, "unreachable", "abide cannot be reached. What you did was not stored; try again when it is back.");
+      if (attempt >= 8) throw new Problem(0, "unreachable", method === "GET" ? "abide cannot be reached." : "abide cannot be reached. Whether what you did was stored is not known: look when it is back, before you do it again.");
       await pause(Math.min(4000, 200 * 2 ** attempt));
       continue;
     }
@@ -146,7 +146,7 @@ export const sessions = async (): Promise<Session[]> => {
   } while (cursor && all.length < 2000);
   return [...new Map(all.map((s) => [s.id, s])).values()];
 };
-export const session = (id: string) => get<SessionDetail>(sess(id));
+export const session = (id: string, signal?: AbortSignal) => get<SessionDetail>(sess(id), signal);
 export const createSession = (body: object) => write<Session>("POST", "/sessions", body);
 export const rename = (id: string, name: string) => write<SessionDetail>("PATCH", sess(id), { name });
 export const remove = (id: string) => write<void>("DELETE", sess(id));

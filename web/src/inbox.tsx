@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import { QuestionCard, objectOf, verbOf } from "./question";
 import { answered, byId, failure, href, questions, reloadQuestions, sessions, titleOf, waiting } from "./state";
 import { line, plural } from "./text";
-import { Age, Empty, Failure, Icon, Loading } from "./ui";
+import { Age, Boundary, Empty, Failure, Icon, Loading } from "./ui";
 
 const chosen = signal("");
 
@@ -56,7 +56,7 @@ export function Inbox() {
             })}
           </ul>
         </nav>
-        <QuestionCard key={current.id + current.digest} q={current} place={String(index)} />
+        <Boundary key={current.id + current.digest} what="This question"><QuestionCard q={current} place={String(index)} /></Boundary>
       </div>
     </main>
   );

@@ -10,7 +10,7 @@ import { Sessions } from "./sessions";
 import { at, failure, href, reload, reloadQuestions, theme, titleOf, byId, version, waiting } from "./state";
 import { link, start } from "./stream";
 import { TasksView } from "./tasks";
-import { Button, Failure, Icon, Loading, Toast, say } from "./ui";
+import { Boundary, Button, Failure, Icon, Loading, Toast, say } from "./ui";
 
 // The token of a link leaves the address at once, so that it is neither in the history nor
 // on the screen. It is spent only by a click: a program that opens links to look at them
@@ -154,7 +154,7 @@ function App() {
       <div class="app">
         <Nav />
         {link.value === "offline" && <div class="offline" role="alert"><Icon name="warn" size={16} /> abide cannot be reached. What you see may be old; it goes on by itself.</div>}
-        <View />
+        <Boundary key={at.value.slice(0, 2).join("/")} what="This page"><View /></Boundary>
       </div>
       <Toast />
     </>

@@ -61,33 +61,71 @@ export function useAnswer(q: api.Question) {
   return { busy, give };
 }
 
+/** Long shows a text that an answer allows. Its beginning stands there at first, with a notice
+ * that it is cut; the notice shows all of it. What counts is the length of what is shown: a
+ * character that nobody sees is shown as a sign of several. */
+function Long({ text, max, class: cls = "" }: { text: string; max: number; class?: string }) {
+  const [all, setAll] = useState(false);
+  const whole = visible(text);
+  const cut = !all && whole.length > max;
+  return (
+    <>
+      <pre class={"object " + cls + (all ? " whole" : "")} dir="ltr" tabIndex={0}>{cut ? whole.slice(0, max) + "…" : whole}</pre>
+      {cut && <ShowAll onClick={() => setAll(true)}>{(whole.length - max).toLocaleString()} more characters are not shown: show all</ShowAll>}
+    </>
+  );
+}
+
+function ShowAll({ onClick, children }: { onClick: () => void; children: ComponentChildren }) {
+  return <button type="button" class="more cut" onClick={onClick}><Icon name="warn" size={15} /> {children}</button>;
+}
+
+/** Path shows a path, of a long one the end; then a button shows all of it. */
+function Path({ path, max }: { path: string; max?: number }) {
+  const [all, setAll] = useState(false);
+  const whole = visible(path), short = shortPath(path, max);
+  if (all || short === whole) return <span class="path" dir="ltr">{whole}</span>;
+  return <span class="path" dir="ltr">{short} <button type="button" class="rest" aria-label="Show the whole path" onClick={() => setAll(true)}>show all</button></span>;
+}
+
 function Reading({ p }: { p: api.Permission }) {
+  const [all, setAll] = useState(false);
+  let cut = false;
+  const some = (list: string[], n: number) => { if (all || list.length <= n) return list; cut = true; return list.slice(0, n); };
+  const path = (w: string, n: number) => { const whole = visible(w), short = shortPath(w, n); if (all || short === whole) return whole; cut = true; return short; };
   const facts: ComponentChildren[] = [];
   if (p.understood === false) facts.push(<Chip kind="bad">Not understood: anything may happen</Chip>);
   if (p.network) facts.push(<Chip kind="warn">Network</Chip>);
   const outside = new Set(p.outside ?? []), writes = p.writes ?? [];
-  for (const w of writes.slice(0, 4)) facts.push(outside.has(w) ? <Chip kind="bad">Writes outside the folder: {shortPath(w, 30)}</Chip> : <Chip kind="warn">Writes {shortPath(w, 32)}</Chip>);
-  if (writes.length > 4) facts.push(<Chip kind="warn">and {writes.length - 4} more</Chip>);
-  for (const w of [...outside].filter((w) => !writes.includes(w)).slice(0, 3)) facts.push(<Chip kind="bad">Outside the folder: {shortPath(w, 32)}</Chip>);
+  const elsewhere = [...outside].filter((w) => !writes.includes(w));
+  for (const w of some(writes, 4)) facts.push(outside.has(w) ? <Chip kind="bad">Writes outside the folder: {path(w, 30)}</Chip> : <Chip kind="warn">Writes {path(w, 32)}</Chip>);
+  if (!all && writes.length > 4) facts.push(<Chip kind="warn">writes {writes.length - 4} more</Chip>);
+  for (const w of some(elsewhere, 3)) facts.push(<Chip kind="bad">Outside the folder: {path(w, 32)}</Chip>);
+  if (!all && elsewhere.length > 3) facts.push(<Chip kind="bad">{elsewhere.length - 3} more outside the folder</Chip>);
   if (p.protected) facts.push(<Chip kind="bad">Protected: {visible(p.protected)}</Chip>);
   if (p.terminal) facts.push(<Chip kind="plain">With a terminal</Chip>);
   if (p.input) facts.push(<Chip kind="plain">Takes input later</Chip>);
   if (!facts.length && p.kind === "shell" && p.understood !== false) facts.push(<Chip kind="plain">No writes, no network seen</Chip>);
-  return <>{facts.length > 0 && <div class="facts">{facts}</div>}</>;
+  return <>{facts.length > 0 && <div class="facts">{facts}{cut && <ShowAll onClick={() => setAll(true)}>Paths are cut: show all</ShowAll>}</div>}</>;
 }
 
 function CommandReading({ p }: { p: api.Permission }) {
+  const [all, setAll] = useState(false);
   const list = p.reading ?? [];
+  const most = 8;
   if (list.length < 2 && !list.some((c) => c.redirects?.length)) return null;
   return (
+    <>
     <ol class="reading" aria-label="How the command line was read">
-      {list.slice(0, 8).map((c, i) => (
+      {(all ? list : list.slice(0, most)).map((c, i) => (
         <li key={i}>
           <span class="join">{c.join ? visible(c.join) : ""}</span>
           <code dir="ltr">{c.words.map((w) => visible(w)).join(" ")}{(c.redirects ?? []).map((r) => <b> {r.operator} {visible(r.target)}</b>)}</code>
         </li>
       ))}
     </ol>
+    {!all && list.length > most && <ShowAll onClick={() => setAll(true)}>{list.length - most} more commands of this line are not shown: show all</ShowAll>}
+    </>
   );
 }
 
@@ -107,14 +145,15 @@ export function QuestionCard({ q, place = "", inSession = false }: { q: api.Ques
         <Object q={q} />
         {p && <Reading p={p} />}
         {p && <CommandReading p={p} />}
-        {p?.leadsTo?.length ? <p class="small warn-text">The path leads to {p.leadsTo.map((x) => shortPath(x)).join(", ")}</p> : null}
-        {p?.diff && <div class="diffbox"><div class="diffhead"><Icon name="file" size={14} /><span class="path" dir="ltr">{shortPath(p.file ?? "")}</span><StatLine stat={p.diffstat ?? diffstat(p.diff)} /></div><Diff diff={p.diff} first={14} file={false} /></div>}
+        {p?.leadsTo?.length ? <p class="small warn-text">The path leads to {p.leadsTo.map((x, i) => <>{i > 0 && ", "}<Path path={x} /></>)}</p> : null}
+        {p?.diff && <div class="diffbox"><div class="diffhead"><Icon name="file" size={14} /><Path path={p.file ?? ""} /><StatLine stat={diffstat(p.diff)} /></div><Diff diff={p.diff} first={14} file={false} /></div>}
+        {typeof p?.details?.omitted === "string" && p.details.omitted && <p class="small warn-text">The change is too large to be shown whole: {visible(p.details.omitted)}</p>}
         {q.plan && <div class="planbox"><Markdown text={q.plan.content || q.plan.summary} /></div>}
         <dl class="facts-list">
           {p?.reasons?.length ? <Fact name="Asked because">{p.reasons.map((r) => visible(r)).join("; ")}</Fact> : null}
           {!inSession && q.request && <Fact name="You asked for"><span class="clamp" dir="auto">{line(q.request, 240)}</span></Fact>}
           {!inSession && s && <Fact name="Session"><a href={href("s", q.sessionId)}>{line(titleOf(s), 60)}</a>{q.agentPath?.length ? <span class="muted"> › {q.agentPath.map((x) => line(x, 40)).join(" › ")}</span> : null}</Fact>}
-          {(p?.directory || s?.folder) && <Fact name="Where"><span dir="ltr">{shortPath(p?.directory || s?.folder || "")}</span>{s?.branch && <span class="muted"> · <Icon name="branch" size={12} /> {line(s.branch, 30)}</span>}</Fact>}
+          {(p?.directory || s?.folder) && <Fact name="Where"><Path path={p?.directory || s?.folder || ""} />{s?.branch && <span class="muted"> · <Icon name="branch" size={12} /> {line(s.branch, 30)}</span>}</Fact>}
           <Fact name="Waiting"><Age t={Date.parse(q.since)} />{s?.cost && s.cost.usd !== null && <span class="muted"> · {usd(s.cost.usd)} so far</span>}{q.undoable !== undefined && <span class="muted"> · {q.undoable ? "a rewind undoes it" : "a rewind does not undo it"}</span>}</Fact>
         </dl>
       </div>
@@ -127,12 +166,12 @@ function Object({ q }: { q: api.Question }) {
   const text = objectOf(q);
   const code = q.kind === "permission" || q.kind === "external";
   if (q.kind === "plan") return <p class="object prose" dir="auto">{visible(q.plan?.summary ?? text)}</p>;
-  if (q.external) return <pre class="object" dir="ltr" tabIndex={0}>{line(q.external.tool)} {visible(JSON.stringify(q.external.arguments ?? {}, null, 1)).slice(0, 2000)}</pre>;
+  if (q.external) return <Long text={q.external.tool + " " + JSON.stringify(q.external.arguments ?? {}, null, 1)} max={2000} />;
   if (!code) return <div class="object prose" dir="auto"><Markdown text={text} /></div>;
   return (
     <>
-      <pre class="object" dir="ltr" tabIndex={0}>{visible(text).slice(0, 6000)}{text.length > 6000 ? `\n… ${text.length - 6000} more characters: see the session` : ""}</pre>
-      {q.permission?.arguments !== undefined && <pre class="object args" dir="ltr" tabIndex={0}>{visible(JSON.stringify(q.permission.arguments, null, 1)).slice(0, 3000)}</pre>}
+      <Long text={text} max={6000} />
+      {q.permission?.arguments !== undefined && <Long class="args" text={JSON.stringify(q.permission.arguments, null, 1)} max={3000} />}
     </>
   );
 }
@@ -148,8 +187,8 @@ export function Answers({ q, place }: { q: api.Question; place: string }) {
   if (q.external) return <div class="answers"><p class="muted small">A program that is connected to the session has to run this. You can end the wait with an error.</p><Choice armed={armed} busy={busy} kind="no" label="Answer with an error" sub="The model is told that nobody ran the tool" onClick={() => give({ error: "A person declined to run this tool." }, "Declined")} /></div>;
   if (q.plan) return (
     <div class="answers">
-      {(q.plan.actions?.length ? q.plan.actions : [""]).slice(0, 3).map((a) => <Choice armed={armed} busy={busy} kind={a === q.plan!.recommended || !a ? "yes" : ""} label={a ? "Carry out: " + line(a.replace(/_/g, " "), 40) : "Carry out the plan"} sub="The model goes on and makes changes" onClick={() => give(a ? { approved: true, action: a } : { approved: true }, "Plan approved")} />)}
-      <Refuse armed={armed} busy={busy} why={why} setWhy={setWhy} label="Not yet" sub="The model keeps planning" give={(feedback) => give(feedback ? { approved: false, feedback } : { approved: false }, "Plan sent back")} />
+      {(q.plan.actions?.length ? q.plan.actions : [""]).map((a) => <Choice armed={armed} busy={busy} kind={a === q.plan!.recommended || !a ? "yes" : ""} label={a ? "Carry out: " + visible(a.replace(/_/g, " ")) : "Carry out the plan"} sub="The model goes on and makes changes" onClick={() => give(a ? { approved: true, action: a } : { approved: true }, "Plan approved")} />)}
+      <Refuse id={q.id} armed={armed} busy={busy} why={why} setWhy={setWhy} label="Not yet" sub="The model keeps planning" give={(feedback) => give(feedback ? { approved: false, feedback } : { approved: false }, "Plan sent back")} />
     </div>
   );
   const offers = (q.answers ?? []).filter((a) => a.id !== "reject");
@@ -158,14 +197,14 @@ export function Answers({ q, place }: { q: api.Question; place: string }) {
   return (
     <div class="answers">
       {why === null && <Choice armed={armed} busy={busy} kind="yes" label="Allow once" sub={once?.label ? visible(once.label) : "this call only"} onClick={() => give({ decision: "once" }, "Allowed once")} />}
-      {why === null && wider.length > 0 && <Wider offers={wider} armed={armed} busy={busy} give={give} />}
-      <Refuse armed={armed} busy={busy} why={why} setWhy={setWhy} label="Deny" sub="Nothing is done" give={(feedback) => give(feedback ? { decision: "reject", feedback } : { decision: "reject" }, "Denied")} />
+      {why === null && wider.length > 0 && <Wider id={q.id} offers={wider} armed={armed} busy={busy} give={give} />}
+      <Refuse id={q.id} armed={armed} busy={busy} why={why} setWhy={setWhy} label="Deny" sub="Nothing is done" give={(feedback) => give(feedback ? { decision: "reject", feedback } : { decision: "reject" }, "Denied")} />
     </div>
   );
 }
 
 /** Wider offers answers that also cover later calls: what they cover is chosen first, then for how long. */
-function Wider({ offers, armed, busy, give }: { offers: api.Answer[]; armed: boolean; busy: boolean; give: (body: object, done: string) => void }) {
+function Wider({ id, offers, armed, busy, give }: { id: string; offers: api.Answer[]; armed: boolean; busy: boolean; give: (body: object, done: string) => void }) {
   const [open, setOpen] = useState(false);
   const [chosen, choose] = useState(offers[0].id);
   const offer = offers.find((o) => o.id === chosen) ?? offers[0];
@@ -176,7 +215,7 @@ function Wider({ offers, armed, busy, give }: { offers: api.Answer[]; armed: boo
       <legend>Allow also later calls</legend>
       {offers.map((o) => (
         <label key={o.id} class="offer">
-          <input type="radio" name={"offer-" + offers[0].label} checked={o.id === chosen} onChange={() => choose(o.id)} />
+          <input type="radio" name={"offer-" + id} checked={o.id === chosen} onChange={() => choose(o.id)} />
           <span dir="ltr">{visible(o.label)}</span>
         </label>
       ))}
@@ -190,7 +229,7 @@ function Wider({ offers, armed, busy, give }: { offers: api.Answer[]; armed: boo
   );
 }
 
-function Refuse({ armed, busy, why, setWhy, label, sub, give }: { armed: boolean; busy: boolean; why: string | null; setWhy: (s: string | null) => void; label: string; sub: string; give: (feedback: string) => void }) {
+function Refuse({ id, armed, busy, why, setWhy, label, sub, give }: { id: string; armed: boolean; busy: boolean; why: string | null; setWhy: (s: string | null) => void; label: string; sub: string; give: (feedback: string) => void }) {
   if (why === null) return (
     <div class="refuse">
       <Choice armed={armed} busy={busy} kind="no" label={label} sub={sub} onClick={() => give("")} />
@@ -199,8 +238,8 @@ function Refuse({ armed, busy, why, setWhy, label, sub, give }: { armed: boolean
   );
   return (
     <form class="why" onSubmit={(e) => { e.preventDefault(); give(why.trim()); }}>
-      <label for="why">What should it do instead?</label>
-      <textarea id="why" rows={2} value={why} onInput={(e) => setWhy(e.currentTarget.value)} ref={(el) => { if (el && !el.value) el.focus(); }} />
+      <label for={"why-" + id}>What should it do instead?</label>
+      <textarea id={"why-" + id} rows={2} value={why} onInput={(e) => setWhy(e.currentTarget.value)} ref={(el) => { if (el && !el.value) el.focus(); }} />
       <div class="row"><Button type="button" onClick={() => setWhy(null)}>Back</Button><Button type="submit" kind="danger" disabled={busy}>{label}</Button></div>
     </form>
   );
@@ -211,7 +250,7 @@ function InputAnswer({ q, armed, busy, give }: { q: api.Question; armed: boolean
   const choices = q.input?.choices ?? [];
   return (
     <div class="answers">
-      {choices.map((c) => <Choice key={c} armed={armed} busy={busy} kind="" label={line(c, 120)} onClick={() => give({ text: c }, "Answered")} />)}
+      {choices.map((c) => <Choice key={c} armed={armed} busy={busy} kind="" label={visible(c)} onClick={() => give({ text: c }, "Answered")} />)}
       {(q.input?.freeform !== false || !choices.length) && (
         <form class="why" onSubmit={(e) => { e.preventDefault(); if (armed && text.trim()) give({ text }, "Answered"); }}>
           <label for={"in-" + q.id}>{choices.length ? "Or in your own words" : "Your answer"}</label>
@@ -224,9 +263,13 @@ function InputAnswer({ q, armed, busy, give }: { q: api.Question; armed: boolean
 }
 
 function FormAnswer({ q, armed, busy, give }: { q: api.Question; armed: boolean; busy: boolean; give: (body: object, done: string) => void }) {
-  const properties: Record<string, any> = q.form?.schema?.properties ?? {};
-  const required: string[] = q.form?.schema?.required ?? [];
+  // The schema comes from an MCP server: it may be anything.
+  const given = q.form?.schema?.properties;
+  const properties: Record<string, any> = {};
+  if (given && typeof given === "object") for (const [n, f] of window.Object.entries(given)) properties[n] = f && typeof f === "object" ? f : {};
+  const required: string[] = Array.isArray(q.form?.schema?.required) ? q.form.schema.required : [];
   const names = window.Object.keys(properties);
+  const words = (v: unknown) => visible(typeof v === "string" ? v : JSON.stringify(v) ?? "");
   const [values, set] = useState<Record<string, any>>(() => window.Object.fromEntries(names.map((n) => [n, properties[n].default ?? (properties[n].type === "boolean" ? false : "")])));
   const content = () => {
     const out: Record<string, any> = {};
@@ -245,15 +288,15 @@ function FormAnswer({ q, armed, busy, give }: { q: api.Question; armed: boolean;
         {names.map((n) => {
           const f = properties[n];
           const id = `f-${q.id}-${n}`;
-          const label = visible(f.title ?? n);
+          const label = words(f.title ?? n);
           const on = (v: any) => set({ ...values, [n]: v });
           return (
             <div class="field" key={n}>
               {f.type === "boolean" ? <label class="check"><input id={id} type="checkbox" checked={!!values[n]} onChange={(e) => on(e.currentTarget.checked)} /> {label}</label> : <label for={id}>{label}</label>}
-              {f.enum ? <select id={id} value={values[n]} onChange={(e) => on(e.currentTarget.value)}>{!required.includes(n) && <option value="">–</option>}{f.enum.map((v: string, i: number) => <option key={v} value={v}>{visible(f.enumNames?.[i] ?? v)}</option>)}</select>
+              {Array.isArray(f.enum) ? <select id={id} value={values[n]} onChange={(e) => on(e.currentTarget.value)}>{!required.includes(n) && <option value="">–</option>}{f.enum.map((v: string, i: number) => <option key={v} value={v}>{words(f.enumNames?.[i] ?? v)}</option>)}</select>
                 : f.type === "boolean" ? null
                 : <input id={id} {...{ type: f.format === "password" || f.writeOnly ? "password" : f.type === "number" || f.type === "integer" ? "number" : "text" } as { type: "text" }} required={required.includes(n)} value={values[n]} onInput={(e) => on(e.currentTarget.value)} />}
-              {f.description && <p class="small muted">{visible(f.description)}</p>}
+              {f.description && <p class="small muted">{words(f.description)}</p>}
             </div>
           );
         })}

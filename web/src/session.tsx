@@ -14,7 +14,7 @@ import { Command, TaskList } from "./tasks";
 import { bytes, clockTime, count, fullTime, line, plain, plural, shortPath, span, usd, visible } from "./text";
 import { Timeline } from "./timeline";
 import { Transcript } from "./transcript";
-import { Button, Clipped, Dialog, Empty, Failure, Fold, Icon, Loading, say, useLoaded } from "./ui";
+import { Boundary, Button, Clipped, Dialog, Empty, Failure, Fold, Icon, Loading, say, useLoaded } from "./ui";
 import { Usage } from "./usage";
 
 const tabs: [string, string][] = [["", "Transcript"], ["commands", "Commands"], ["timeline", "Timeline"], ["usage", "Usage"], ["log", "Log"]];
@@ -193,7 +193,7 @@ function Conversation({ id, s, d, onChange }: { id: string; s: api.Session | und
             if (line) marked = true;
             return <div key={b.key} data-key={b.key} class="slot">{line && <div class="new-line" role="separator"><span>New since you last looked</span></div>}<BlockView b={b} id={id} onAct={setAct} /></div>;
           })}
-          {open.map((q) => <QuestionCard key={q.id + q.digest} q={q} inSession />)}
+          {open.map((q, i) => <Boundary key={q.id + q.digest} what="This question"><QuestionCard q={q} place={String(i)} inSession /></Boundary>)}
           <Working s={s} blocks={blocks} />
         </div>
       </div>

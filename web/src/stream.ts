@@ -17,7 +17,11 @@ export interface Listener {
   position: () => number;
   stored: (seq: number, e: Event) => void;
   piece: (e: Event) => void;
+  /** deleted is called once the session is gone; the listener hears nothing after it. */
   deleted: () => void;
+  /** replaced is called if the log is another one, and shorter than what the listener has; it
+   * hears nothing after it until it follows the session again. */
+  replaced: () => void;
   /** missed is called if pieces may have been lost: a stream has ended. */
   missed: () => void;
 }
@@ -35,14 +39,29 @@ export function follow(id: string, l: Listener): () => void {
   if (!set) listeners.set(id, set = new Set());
   set.add(l);
   announce();
-  return () => { set.delete(l); if (!set.size) listeners.delete(id); announce(); };
+  return () => {
+    if (!set.delete(l)) return;
+    if (!set.size && listeners.get(id) === set) listeners.delete(id);
+    announce();
+  };
+}
+
+/** unfollow takes all listeners of a session out, and returns them. */
+function unfollow(id: string): Listener[] {
+  const set = listeners.get(id);
+  if (!set) return [];
+  const all = [...set];
+  set.clear();
+  listeners.delete(id);
+  announce();
+  return all;
 }
 
 type Wants = Record<string, number>;
 type Message =
   | { t: "want"; tab: string; wants: Wants } | { t: "bye"; tab: string } | { t: "who" }
   | { t: "event"; id: string; seq: number; event: Event } | { t: "piece"; id: string; event: Event }
-  | { t: "session"; session: api.Session | null; change: string } | { t: "deleted"; id: string } | { t: "missed" } | { t: "mode"; mode: Mode };
+  | { t: "session"; session: api.Session | null; change: string } | { t: "deleted"; id: string } | { t: "replaced"; id: string } | { t: "missed" } | { t: "mode"; mode: Mode };
 
 const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("abide");
 let leading = false;
@@ -66,7 +85,8 @@ function hear(m: Message): void {
   switch (m.t) {
     case "event": for (const l of listeners.get(m.id) ?? []) if (m.seq > l.position()) l.stored(m.seq, m.event); break;
     case "piece": for (const l of listeners.get(m.id) ?? []) l.piece(m.event); break;
-    case "deleted": for (const l of listeners.get(m.id) ?? []) l.deleted(); break;
+    case "deleted": for (const l of unfollow(m.id)) l.deleted(); break;
+    case "replaced": for (const l of unfollow(m.id)) l.replaced(); break;
     case "missed": for (const set of listeners.values()) for (const l of set) l.missed(); break;
     case "session": for (const f of changed) f(m.session, m.change); break;
     case "mode": link.value = m.mode; break;
@@ -109,6 +129,7 @@ export function start(): void {
   void navigator.locks.request("abide-stream", () => { begin(); return new Promise<never>(() => {}); });
 }
 
+const waits = 3; // calls that wait at a time: a browser opens only six connections, and people need some
 const silence = 30_000; // the server says something every 15 s
 
 class Reader {
@@ -173,7 +194,7 @@ class Reader {
       const list = Object.entries(this.at).map(([id, at]) => `${id}@${at}`).join(",");
       const r = await api.events(list, ctl.signal);
       if (r.status === 401) { api.signedIn.value = false; throw new Error("not signed in"); }
-      if (r.status === 409 || r.status === 404) { this.forget(); throw new Error("positions of another log"); }
+      if (r.status === 409 || r.status === 404) { await this.dropLost(ctl.signal); return; }
       if (!r.ok || !r.body) throw new Error("status " + r.status);
       const text = r.body.pipeThrough(new TextDecoderStream()).getReader();
       let buffer = "";
@@ -210,7 +231,7 @@ class Reader {
         break;
       case "delta": tell({ t: "piece", id: d.sessionId, event: d.event }); break;
       case "session": tell({ t: "session", session: d.session, change: d.change }); break;
-      case "deleted": tell({ t: "deleted", id: d.sessionId }); delete this.at[d.sessionId]; break;
+      case "deleted": this.drop("deleted", d.session ?? d.sessionId); break;
     }
   }
 
@@ -220,21 +241,58 @@ class Reader {
     for (const w of wanted.values()) if (id in w) w[id] = Math.max(w[id], position);
   }
 
-  /** forget makes tabs say again which positions they have. */
-  private forget(): void { wanted.clear(); wanted.set(tab, myWants()); channel?.postMessage({ t: "who" } satisfies Message); this.at = union(); }
+  /** drop ends the following of one session in all tabs; the others are followed as before. */
+  private drop(why: "deleted" | "replaced", id: string): void {
+    delete this.at[id];
+    for (const w of wanted.values()) delete w[id];
+    tell({ t: why, id });
+  }
+
+  /** dropIf drops a session if an error says that it cannot be followed, and throws the error otherwise. */
+  private dropIf(e: unknown, id: string): void {
+    const status = e instanceof api.Problem ? e.status : 0;
+    if (status === 404 || status === 410) this.drop("deleted", id);
+    else if (status === 409) this.drop("replaced", id);
+    else throw e;
+  }
+
+  /** dropLost finds out which sessions the server refuses to follow, and drops only these. */
+  private async dropLost(signal: AbortSignal): Promise<void> {
+    const asked = { ...this.at };
+    let dropped = 0;
+    for (const [id, at] of Object.entries(asked)) {
+      try {
+        if ((await api.session(id, signal)).position >= at) continue;
+        this.drop("replaced", id);
+      } catch (e) {
+        this.dropIf(e, id);
+      }
+      dropped++;
+    }
+    if (!dropped) throw new Error("the stream was refused, but all sessions are there");
+  }
 
   /** poll reads what happened since the last position, for networks that hold streams back. */
   private async poll(): Promise<void> {
     const ctl = this.stopped;
     tell({ t: "mode", mode: "poll" });
     const ids = Object.keys(this.at);
-    const wait = async (id: string) => {
-      const page = await api.eventsPage(id, this.at[id], 20, ctl.signal);
-      for (const e of page.events) tell({ t: "event", id, seq: e.position, event: e.event });
-      this.passed(id, page.next);
+    const read = async (id: string, wait: number) => {
+      if (!(id in this.at)) return; // it was dropped meanwhile
+      try {
+        const page = await api.eventsPage(id, this.at[id], wait, ctl.signal);
+        for (const e of page.events) tell({ t: "event", id, seq: e.position, event: e.event });
+        this.passed(id, page.next);
+      } catch (e) {
+        if (ctl.signal.aborted) throw e;
+        this.dropIf(e, id);
+      }
     };
-    if (ids.length) await Promise.race([Promise.all(ids.slice(0, 3).map(wait)), this.sleep(20_000)]);
-    else await this.sleep(5000);
+    if (ids.length && ids.length <= waits) await Promise.race([Promise.all(ids.map((id) => read(id, 20))), this.sleep(20_000)]);
+    else {
+      for (let i = 0; i < ids.length; i += waits) await Promise.all(ids.slice(i, i + waits).map((id) => read(id, 0)));
+      await this.sleep(ids.length ? 2000 : 5000);
+    }
     tell({ t: "session", session: null, change: "all" });
   }
 }

@@ -50,7 +50,8 @@ export function cut(s: string, n: number): string {
 
 /** line is a text on one line, at most n characters long. */
 export function line(s: string, n = 200): string {
-  return cut(visible(s.slice(0, n * 4)).replace(/\s+/g, " ").trim(), n);
+  const text = visible(s.slice(0, n * 4)).replace(/\s+/g, " ").trim();
+  return s.length > n * 4 ? text.slice(0, n - 1).trimEnd() + "…" : cut(text, n);
 }
 
 const month = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });

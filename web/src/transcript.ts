@@ -38,10 +38,11 @@ export class Transcript {
 
   constructor(readonly id: string) {}
 
-  async open(): Promise<void> {
+  /** open shows the end of the log and follows it; afresh if what is known of it may be wrong. */
+  async open(afresh = false): Promise<void> {
     this.failed.value = "";
     try {
-      await this.toEnd(byId(this.id)?.position || (await api.session(this.id)).position);
+      await this.toEnd(!afresh && byId(this.id)?.position || (await api.session(this.id)).position);
     } catch (e) {
       this.failed.value = String((e as Error).message);
       return;
@@ -53,7 +54,8 @@ export class Transcript {
       position: () => this.last,
       stored: (seq, e) => this.stored(seq, e),
       piece: (e) => { if (this.atEnd.value && takePiece(this.pieces, e)) this.draw(); },
-      deleted: () => { this.gone.value = true; },
+      deleted: () => { this.gone.value = true; this.stopFollowing(); },
+      replaced: () => { this.stopFollowing(); this.hidden = []; this.last = this.known = 0; void this.open(true); },
       missed: () => { clearPieces(this.pieces); this.draw(); },
     });
     this.unfollow = () => { unwatch(); unfollow(); };
@@ -62,7 +64,9 @@ export class Transcript {
   /** hiddenAbove is true while blocks of the window are not drawn yet. */
   get hiddenAbove(): boolean { return this.blocks.value.length < this.all.length; }
 
-  close(): void { this.ended = true; this.unfollow?.(); cancelAnimationFrame(this.frame); cancelAnimationFrame(this.growing); }
+  private stopFollowing(): void { this.unfollow?.(); this.unfollow = null; }
+
+  close(): void { this.ended = true; this.stopFollowing(); cancelAnimationFrame(this.frame); cancelAnimationFrame(this.growing); }
 
   /** toEnd shows the end of the log. */
   async toEnd(position = this.last): Promise<void> {

@@ -1,6 +1,6 @@
 // Small parts that every view uses.
 import { signal } from "@preact/signals";
-import type { ComponentChildren, JSX } from "preact";
+import { Component, type ComponentChildren, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ago, fullTime } from "./text";
 
@@ -73,6 +73,16 @@ export function Failure({ error, retry }: { error: string; retry?: () => void })
       {retry && <button type="button" class="button small" onClick={retry}>Try again</button>}
     </div>
   );
+}
+
+/** Boundary keeps an error in one part of the page from taking the other parts away. */
+export class Boundary extends Component<{ what: string; children?: ComponentChildren }, { error: string }> {
+  state = { error: "" };
+  static getDerivedStateFromError(e: unknown) { return { error: String((e as Error)?.message ?? e) || "unknown error" }; }
+  render() {
+    if (!this.state.error) return <>{this.props.children}</>;
+    return <Failure error={`${this.props.what} cannot be shown here: ${this.state.error}. The command line shows it.`} retry={() => this.setState({ error: "" })} />;
+  }
 }
 
 export type ButtonProps = JSX.IntrinsicElements["button"] & { kind?: string; icon?: string };

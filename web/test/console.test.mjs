@@ -1,6 +1,6 @@
 // The console in a real browser, against the real program.
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -387,6 +387,130 @@ test("no serious barrier, in light and dark", async () => {
       assert.deepEqual(serious, []);
     }
   }
+  calm();
+});
+
+test("a question about a change shows all its lines, whatever they begin with", async () => {
+  const path = join(d.dir, "lines.sql"), lines = (sign) => [`${sign} one`, `${sign.repeat(2)} two`, `${sign.repeat(3)} three`, `@@ -1 +1 @@ ${sign}`, `diff --git ${sign}`];
+  const long = "x".repeat(3000) + " the end of the line";
+  writeFileSync(path, ["first", ...lines("-"), "last", ""].join("\n"));
+  const model = d.scenario("lines", [{ when: { step: 1 }, reply: { calls: [{ tool: "edit", arguments: { path, old_str: lines("-").join("\n"), new_str: [...lines("+"), long].join("\n") } }] } }, { reply: { text: "Done." } }]);
+  const s = await d.session("Change the lines", { model });
+  await open("s", s.id);
+  await armed("Deny").waitFor();
+  const diff = page.locator(".question .diff");
+  const shown = (kind) => diff.locator(`tr.${kind} td.text`).evaluateAll((l) => l.map((e) => e.textContent));
+  assert.deepEqual(await shown("del"), lines("-"));
+  assert.deepEqual((await shown("add")).slice(0, -1), lines("+"));
+  assert.deepEqual(await shown("ctx"), ["first", "last"]);
+  assert.match(await page.locator(".question .diffhead .stat").innerText(), /\+6 −5/);
+  assert.equal(await diff.getByText("the end of the line").count(), 0);
+  await diff.getByRole("button", { name: "the line is cut: show all 3,020 characters" }).click();
+  assert.deepEqual(await shown("add"), [...lines("+"), long]);
+  await armed("Deny").click();
+  await d.state(s.id, "idle");
+  calm();
+});
+
+test("what is asked is never cut without saying so, and all of it can be shown", async () => {
+  const ask = async (name, command) => {
+    const model = d.scenario(name, [{ when: { step: 1 }, reply: { calls: [{ tool: "bash", arguments: { command, description: "Print" } }] } }, { reply: { text: "Done." } }]);
+    const s = await d.session("Print something", { model });
+    await open("s", s.id);
+    await armed("Deny").waitFor();
+    return s;
+  };
+  const deny = async (s) => { await armed("Deny").click(); await d.state(s.id, "idle"); };
+  const notice = page.locator(".question .more.cut", { hasText: "not shown" });
+  const unseen = await ask("unseen", `echo '${"\u200b".repeat(1000)}'; touch the-tail.txt`);
+  const object = page.locator(".question pre.object");
+  assert.doesNotMatch(await object.innerText(), /the-tail/);
+  await notice.click();
+  assert.match(await object.innerText(), /⟨U\+200B⟩'; touch the-tail\.txt$/);
+  assert.equal(await notice.count(), 0);
+  await deny(unseen);
+  const many = await ask("many", Array.from({ length: 11 }, (_, i) => `echo ${i}`).join("; ") + "; touch the-tail.txt");
+  const reading = page.locator(".question .reading li");
+  assert.equal(await reading.count(), 8);
+  await page.getByRole("button", { name: "4 more commands of this line are not shown: show all" }).click();
+  assert.equal(await reading.count(), 12);
+  assert.match(await reading.last().innerText(), /touch the-tail\.txt/);
+  assert.equal(await notice.count(), 0);
+  await deny(many);
+  calm();
+});
+
+test("a deleted session ends for itself only", async () => {
+  const say = (id, text) => d.api("POST", `/sessions/${id}/messages`, { text: "Reply with exactly: " + text });
+  const kept = await d.session("Reply with exactly: kept");
+  const second = await b.newPage();
+  watch(second);
+  await open("s", kept.id);
+  await page.locator(".block.text", { hasText: "kept" }).waitFor();
+  // The first is deleted while a stream tells of it, the second while no stream is open.
+  for (const connected of [true, false]) {
+    const lost = await d.session("Reply with exactly: lost");
+    await d.state(lost.id, "idle");
+    await second.goto(d.origin + "/#/s/" + lost.id);
+    await second.locator(".block.text", { hasText: "lost" }).waitFor();
+    await say(lost.id, "both are followed");
+    await second.locator(".block.text", { hasText: "both are followed" }).waitFor();
+    await d.state(lost.id, "idle");
+    if (!connected) {
+      await b.route("**/api/v0/events?*", (route) => route.abort());
+      await d.kill();
+      await d.start();
+    }
+    await d.api("DELETE", "/sessions/" + lost.id);
+    if (!connected) await b.unroute("**/api/v0/events?*");
+    await second.getByText("This session was deleted").waitFor();
+    await say(kept.id, "still told " + connected);
+    await page.locator(".block.text", { hasText: "still told " + connected }).waitFor();
+  }
+  await second.close();
+  calm();
+});
+
+test("when a question goes, the one that takes its place has to arm again", async () => {
+  const calls = ["a", "b"].map((n) => ({ tool: "bash", arguments: { command: `touch again-${n}.txt`, description: "Make a file" } }));
+  const model = d.scenario("two", [{ when: { step: 1 }, reply: { calls } }, { reply: { text: "Done." } }]);
+  const s = await d.session("Make two files", { model });
+  await open("s", s.id);
+  await until("two questions are armed", async () => (await page.locator(".question .choice.yes.armed").count()) === 2);
+  await page.evaluate(() => {
+    window.after = [];
+    new MutationObserver(() => { const l = document.querySelectorAll(".question"); if (l.length === 1) window.after.push(l[0].querySelector(".choice.yes").classList.contains("armed")); }).observe(document, { subtree: true, childList: true });
+  });
+  await armed("Allow once").click();
+  await until("one question is left", async () => (await page.evaluate(() => window.after)).length);
+  assert.equal((await page.evaluate(() => window.after))[0], false, "the next question was armed where the last one stood");
+  await armed("Allow once").click();
+  await d.state(s.id, "idle");
+  calm();
+});
+
+test("a question that cannot be shown leaves the others", async () => {
+  const made = [await d.session("Run `touch odd.txt`"), await d.session("Run `touch even.txt`")];
+  for (const s of made) await d.state(s.id, "needs_you");
+  await page.route("**/api/v0/questions*", async (route) => {
+    const body = await d.api("GET", "/questions");
+    for (const q of body.questions) if (q.sessionId === made[0].id) q.answers = [{ id: "more" }, { id: "form" }];
+    await route.fulfill({ json: body });
+  });
+  await open("sessions");
+  await page.reload();
+  await open("inbox");
+  await page.locator(".entry", { hasText: "odd.txt" }).click();
+  await page.getByText("This question cannot be shown here").waitFor();
+  await page.locator(".entry", { hasText: "even.txt" }).click();
+  await armed("Allow once").click();
+  await d.state(made[1].id, "idle");
+  assert.equal(existsSync(join(d.folder, "even.txt")), true);
+  await page.unroute("**/api/v0/questions*");
+  await page.reload();
+  await page.locator(".entry", { hasText: "odd.txt" }).click();
+  await armed("Deny").click();
+  await d.state(made[0].id, "idle");
   calm();
 });
 
