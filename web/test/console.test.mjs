@@ -471,24 +471,6 @@ test("a deleted session ends for itself only", async () => {
   calm();
 });
 
-test("when a question goes, the one that takes its place has to arm again", async () => {
-  const calls = ["a", "b"].map((n) => ({ tool: "bash", arguments: { command: `touch again-${n}.txt`, description: "Make a file" } }));
-  const model = d.scenario("two", [{ when: { step: 1 }, reply: { calls } }, { reply: { text: "Done." } }]);
-  const s = await d.session("Make two files", { model });
-  await open("s", s.id);
-  await until("two questions are armed", async () => (await page.locator(".question .choice.yes.armed").count()) === 2);
-  await page.evaluate(() => {
-    window.after = [];
-    new MutationObserver(() => { const l = document.querySelectorAll(".question"); if (l.length === 1) window.after.push(l[0].querySelector(".choice.yes").classList.contains("armed")); }).observe(document, { subtree: true, childList: true });
-  });
-  await armed("Allow once").click();
-  await until("one question is left", async () => (await page.evaluate(() => window.after)).length);
-  assert.equal((await page.evaluate(() => window.after))[0], false, "the next question was armed where the last one stood");
-  await armed("Allow once").click();
-  await d.state(s.id, "idle");
-  calm();
-});
-
 test("a question that cannot be shown leaves the others", async () => {
   const made = [await d.session("Run `touch odd.txt`"), await d.session("Run `touch even.txt`")];
   for (const s of made) await d.state(s.id, "needs_you");
