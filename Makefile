@@ -68,6 +68,7 @@ soak: ## new random numbers for every test that draws some; 10,000 turns in one 
 	ABIDE_SOAK=10m go test -race -timeout 60m -run 'Random|Relay|Stop' -v ./internal/killtest
 	ABIDE_SOAK=10m go test -race -timeout 120m -run 'Matrix' -v ./cmd/abide
 	ABIDE_CROWD=200x10 go -C sdk test -race -timeout 60m -run 'Crowd|EveryEvent' -v .
+	$(MAKE) fuzz-short
 
 web/node_modules: web/package-lock.json
 	npm --prefix web ci --no-audit --no-fund --silent
