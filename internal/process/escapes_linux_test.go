@@ -41,6 +41,10 @@ type world struct {
 	Semaphore int    // ID of semaphores of somebody else
 	Queue     string // name of a message queue of somebody else
 	Helper    string // program that belongs to root and is setuid; empty if there is none
+	Inner     string // path of a socket in the working directory on which somebody listens
+	Group     string // folder of another control group; empty if there is none
+	Messages  int    // ID of a queue of messages of somebody else
+	Removed   int    // ID of shared memory of somebody else that may be removed
 }
 
 // An escape is an attempt to do something that a confined command may not do. Its script
@@ -59,7 +63,10 @@ type escape struct {
 	barred   bool // true if it fails or must not be done without a sandbox, too
 }
 
-var escapes = []escape{
+// escapes are all attempts.
+var escapes = slices.Concat(usualEscapes, furtherEscapes)
+
+var usualEscapes = []escape{
 	// Writing outside.
 	{name: "create a file outside", script: `echo x > "$OUT/new"`},
 	{name: "append to a file outside", script: `echo x >> "$OUT/file"`},
@@ -164,7 +171,7 @@ var escapes = []escape{
 	{name: "see what another process reads and writes", script: `cat "/proc/$PID/io"`},
 	{name: "see the stack of another process", script: `cat "/proc/$PID/stack"`, root: true},
 	{name: "find the locks of another process", do: findLocks},
-	{name: "move the memory of another process", do: moveMemory},
+	{name: "move the memory of another process between nodes", do: moveMemory},
 	{name: "count the instructions of another process", do: countInstructions},
 	{name: "choose what another process leaves when it crashes", script: `echo 0x33 > "/proc/$PID/coredump_filter"`},
 	{name: "lower the disk priority of another process", do: func(w world) error { return call(unix.SYS_IOPRIO_SET, 1, uintptr(w.PID), 2<<13|7) }, open: true, user: true},

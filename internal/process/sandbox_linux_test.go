@@ -47,7 +47,7 @@ func newPrison(t *testing.T) *prison {
 // startOthers starts what an escape finds outside: a process, sockets, a terminal and
 // shared memory of the same user.
 func (p *prison) startOthers() {
-	sleeper := exec.Command("sleep", "1000")
+	sleeper := exec.Command("env", "--block-signal=USR2", "sleep", "1000")
 	sleeper.Dir = p.base
 	must(p.t, sleeper.Start())
 	p.t.Cleanup(func() { sleeper.Process.Kill(); sleeper.Wait() })
@@ -77,6 +77,7 @@ func (p *prison) startOthers() {
 	must(p.t, err)
 	p.t.Cleanup(func() { unix.SysvShmCtl(p.Memory, unix.IPC_RMID, nil) })
 	p.makeOthersIPC()
+	p.makeGroup()
 	if p.Helper = os.Getenv("ABIDE_TEST_HELPER"); p.Helper == "" {
 		p.Helper = "/nonexistent"
 	}
@@ -88,6 +89,10 @@ func (p *prison) makeOthersIPC() {
 	if errno == 0 { // a kernel may have neither
 		p.Semaphore = int(id)
 		p.t.Cleanup(func() { unix.Syscall(unix.SYS_SEMCTL, id, 0, unix.IPC_RMID) })
+	}
+	if id, _, errno := unix.Syscall(unix.SYS_MSGGET, unix.IPC_PRIVATE, unix.IPC_CREAT|0o600, 0); errno == 0 {
+		p.Messages = int(id)
+		p.t.Cleanup(func() { unix.Syscall(unix.SYS_MSGCTL, id, unix.IPC_RMID, 0) })
 	}
 	p.Queue = p.Abstract
 	name, err := unix.BytePtrFromString(p.Queue)
@@ -147,6 +152,37 @@ func (p *prison) reset() {
 		must(p.t, os.WriteFile(name, []byte(text), 0o755))
 	}
 	must(p.t, syscall.Mkfifo(p.Out+"/pipe", 0o666))
+	must(p.t, os.Chmod(p.Data, 0o755))
+	if os.Getuid() == 0 {
+		must(p.t, unix.Mknod(p.Work+"/device", unix.S_IFCHR|0o600, 1<<8|5)) // that of /dev/zero
+	}
+	p.listenInside()
+	var err error
+	p.Removed, err = unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
+	must(p.t, err)
+	id := p.Removed
+	p.t.Cleanup(func() { unix.SysvShmCtl(id, unix.IPC_RMID, nil) }) // it may be gone
+}
+
+// listenInside listens on a socket in the working directory.
+func (p *prison) listenInside() {
+	p.Inner = p.Work + "/socket"
+	l, err := net.Listen("unix", p.Inner)
+	must(p.t, err)
+	p.t.Cleanup(func() { l.Close() })
+}
+
+// makeGroup makes a control group of version 2 beside that of this process, if that is possible.
+func (p *prison) makeGroup() {
+	for _, top := range []string{"/sys/fs/cgroup/unified", "/sys/fs/cgroup"} {
+		dir := top + "/" + p.Abstract
+		if opens(top+"/cgroup.procs") != nil || os.Mkdir(dir, 0o755) != nil {
+			continue
+		}
+		p.t.Cleanup(func() { os.Remove(dir) })
+		p.Group = dir
+		return
+	}
 }
 
 // prepare makes the world anew, and returns the environment of an escape, with its program if
@@ -294,7 +330,12 @@ func runAsOrdinaryUser(t *testing.T, name string) {
 func TestWhatIsNotHeldIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/SECURITY.md")
 	must(t, err)
+	seen := map[string]bool{}
 	for _, e := range escapes {
+		if seen[e.name] {
+			t.Errorf("two escapes are called %s, and only the first is tried", e.name)
+		}
+		seen[e.name] = true
 		if e.open && !strings.Contains(string(text), e.name) {
 			t.Errorf("docs/SECURITY.md does not say that nothing holds this: %s", e.name)
 		}

@@ -68,6 +68,14 @@ type abi struct {
 // this filter. Programs that find none use ordinary calls.
 var uring = []uint32{425, 426, 427}
 
+// clone3 has the same number everywhere. It can start a process in another control group, where
+// the limits of the command do not hold, and its arguments cannot be seen from here. Libraries
+// that do not find it use clone.
+const clone3 = 435
+
+// quotactlFD is quotactl for a file that is open, with the same number everywhere.
+const quotactlFD = 443
+
 // filter returns the instructions for all architectures that programs here can have.
 func filter(abis []abi, sockets Sockets) []instruction {
 	var program []instruction
@@ -87,10 +95,10 @@ func (a abi) filter(sockets Sockets) []instruction {
 	if a.x32 {
 		p = append(p, instruction{anyBit, 0, 1, 1 << 30}, instruction{answer, 0, 0, refuse | enosys})
 	}
-	for _, n := range uring {
+	for _, n := range append([]uint32{clone3}, uring...) {
 		p = append(p, instruction{equal, 0, 1, n}, instruction{answer, 0, 0, refuse | enosys})
 	}
-	for _, n := range a.forbidden {
+	for _, n := range append([]uint32{quotactlFD}, a.forbidden...) {
 		p = append(p, instruction{equal, 0, 1, n}, instruction{answer, 0, 0, refuse | eperm})
 	}
 	p = append(p, when(a.ioctl, []instruction{

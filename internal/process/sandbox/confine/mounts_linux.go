@@ -19,6 +19,7 @@ const (
 
 	openTreeClone  = 1
 	fromEmptyPath  = 4
+	emptyPath      = 0x1000
 	recursive      = 0x8000
 	attrReadOnly   = 1
 	attrNoSetuid   = 2
@@ -42,6 +43,11 @@ func arrange(o record.Record) error {
 	if err != nil {
 		return err
 	}
+	// A folder can hold device files, of a system that is put together there. The devices are
+	// those of the machine.
+	if err := setAttributes(root, "", emptyPath|recursive, &[4]uint64{attrNoSetuid | attrNoDevices}); err != nil {
+		return errors.New("close the devices in " + o.Get("root") + ": " + err.Error())
+	}
 	var trees []int
 	for _, name := range append(devices, "null") { // the last one stands for hidden files
 		tree, err := cloneTree("/dev/"+name, false)
@@ -51,8 +57,8 @@ func arrange(o record.Record) error {
 		trees = append(trees, tree)
 	}
 	attributes := [4]uint64{attrReadOnly | attrNoSetuid | attrNoDevices}
-	if err := setAttributes("/", recursive, &attributes); err != nil {
-		return err
+	if err := setAttributes(here, "/", recursive, &attributes); err != nil {
+		return errors.New("make all files read-only: " + err.Error())
 	}
 	if err := replaceDevices(trees); err != nil {
 		return err
@@ -90,8 +96,8 @@ func cloneTree(path string, all bool) (int, error) {
 	if all {
 		flags |= recursive
 	}
-	here := -100 // the working directory
-	fd, _, errno := syscall.Syscall(openTree, uintptr(here), uintptr(unsafe.Pointer(p)), flags)
+	at := here // a constant below zero does not fit
+	fd, _, errno := syscall.Syscall(openTree, uintptr(at), uintptr(unsafe.Pointer(p)), flags)
 	if errno != 0 {
 		return -1, errors.New("copy the mount of " + path + ": " + errno.Error())
 	}
@@ -105,8 +111,8 @@ func attach(tree int, path string) error {
 		return err
 	}
 	var empty [1]byte
-	here := -100
-	_, _, errno := syscall.Syscall6(moveMount, uintptr(tree), uintptr(unsafe.Pointer(&empty)), uintptr(here), uintptr(unsafe.Pointer(p)), fromEmptyPath, 0)
+	at := here
+	_, _, errno := syscall.Syscall6(moveMount, uintptr(tree), uintptr(unsafe.Pointer(&empty)), uintptr(at), uintptr(unsafe.Pointer(p)), fromEmptyPath, 0)
 	syscall.Close(tree)
 	if errno != 0 {
 		return errors.New("attach " + path + ": " + errno.Error())
@@ -114,17 +120,19 @@ func attach(tree int, path string) error {
 	return nil
 }
 
+// here stands for the working directory.
+const here = -100
+
 // setAttributes changes the attributes of mounts: the first word says which are set.
-func setAttributes(path string, flags uintptr, attributes *[4]uint64) error {
+func setAttributes(dir int, path string, flags uintptr, attributes *[4]uint64) error {
 	p, err := syscall.BytePtrFromString(path)
 	if err != nil {
 		return err
 	}
-	here := -100
-	_, _, errno := syscall.Syscall6(mountSetattr, uintptr(here), uintptr(unsafe.Pointer(p)), flags,
+	_, _, errno := syscall.Syscall6(mountSetattr, uintptr(dir), uintptr(unsafe.Pointer(p)), flags,
 		uintptr(unsafe.Pointer(attributes)), unsafe.Sizeof(*attributes), 0)
 	if errno != 0 {
-		return errors.New("make " + path + " read-only: " + errno.Error())
+		return errno
 	}
 	return nil
 }
