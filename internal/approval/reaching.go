@@ -13,7 +13,7 @@ import (
 // reaching are options that a star does not stand for: with them, programs that a person
 // allows because they seem harmless run another program or write a file. A rule can name
 // them. For other programs, and for those that run the code of a project anyway, a star
-// stands for any words. For a subcommand of git, its own options are added to those of git.
+// stands for any words. For a subcommand, its own options are added to those of the program.
 // A word without a dash is the name of something that the subcommand does.
 var reaching = map[string]string{
 	"ack":           "--ackrc --output --pager", // --output is a text of Perl to older versions
@@ -46,23 +46,24 @@ var reaching = map[string]string{
 	"gofmt":         "-cpuprofile",
 	"goimports":     "-cpuprofile -memprofile -trace",
 	"golangci-lint": "-c --config --custom-config",
-	"gpg":           "-o --agent-program --dirmngr-program --exec-path --keyboxd-program --options --output --photo-viewer",
+	"gpg":           "-o --agent-program --attribute-file --decrypt-files --dirmngr-program --exec-path --homedir --keyboxd-program --log-file --logger-file --multifile --options --output --photo-viewer --status-file --trustdb-name --use-embedded-filename",
 	"helm":          "--kube-apiserver --kubeconfig --output-dir --post-renderer",
 	"hg":            "-R --config --config-file --cwd --repository",
 	"iconv":         "-o --output",
 	"info":          "-o --dribble --init-file --output --restore",
 	"install":       "--strip-program",
 	"jj":            "-R --config --config-file --config-toml --repository --tool util",
-	"kubectl":       "--kubeconfig --profile-output --server",
+	"kubectl":       "--cache-dir --enable-alpha-plugins --enable-exec --exec-command --helm-command --kubeconfig --kuberc --log-dir --log-file --output-directory --profile-output --server",
+	"kustomize":     "-o --enable-alpha-plugins --enable-exec --helm-command --output",
 	"less":          "-O -k -o --LOG-FILE --lesskey-content --lesskey-file --lesskey-src --log-file",
-	"man":           "-C -H -P -X -p --config-file --gxditview --html --pager --preprocessor",
+	"man":           "-C -H -P -T -X -p -r --config-file --gxditview --html --pager --preprocessor --prompt --troff-device",
 	"mypy":          "--config-file --python-executable", // plugins are code
 	"mysql":         "--defaults-extra-file --defaults-file --init-command --pager --plugin-dir --tee",
 	"nano":          "-s --speller",
 	"nc":            "-c -e --exec --lua-exec --sh-exec",
 	"nm":            "--plugin",
 	"objdump":       "--plugin",
-	"openssl":       "-config -engine -out -provider -provider-path",
+	"openssl":       "-CAcreateserial -CAserial -cacertsout -certout -certsout -chainout -config -crlout -engine -extracertsout -keylogfile -keyout -module -msgfile -newkeyout -out -outdir -provider -provider-path -reqout -respout -rspout -sess_out -signer -ssl_client_engine -writerand engine fipsinstall rehash",
 	"pacman":        "-b -r --cachedir --config --dbpath --gpgdir --hookdir --logfile --root --sysroot",
 	"pandoc":        "-F -L -d -o --data-dir --defaults --extract-media --filter --lua-filter --output --pdf-engine --pdf-engine-opt",
 	"patch":         "-e -g -o -r --ed --get --output --reject-file",
@@ -94,7 +95,7 @@ var reaching = map[string]string{
 	"vim":           "-E -S -U -V -W -c -e -i -l -s -u -w --cmd --listen --remote-expr --remote-send --server --startuptime",
 	"wget":          "-O -P -a -e -o --append-output --config --directory-prefix --execute --hsts-file --output-document --output-file --rejected-log --save-cookies --use-askpass --warc-file --warc-tempdir",
 	"xmllint":       "-o --output --shell",
-	"yq":            "-i -s --in-place --inplace --split-exp --split-exp-file",
+	"yq":            "-i -s --in-place --inplace --security-enable-system-operator --split-exp --split-exp-file",
 	"yt-dlp":        "-P -a -o --batch-file --config-locations --cookies --downloader --exec --exec-before-download --external-downloader --ffmpeg-location --netrc-cmd --output --paths --plugin-dirs --print-to-file --use-postprocessor",
 	"zip":           "-O -T -lf --logfile-path --output-file --test --unzip-command",
 
@@ -133,7 +134,10 @@ var reaching = map[string]string{
 	"zig":              "--build-file --global-cache-dir --zig-lib-dir",
 
 	"journalctl": "--cursor-file --flush --relinquish-var --rotate --setup-keys --smart-relinquish-var --sync --update-catalog --vacuum-files --vacuum-size --vacuum-time",
-	"systemctl":  "-H --host", // runs ssh
+	"systemctl":  "-H --host --image --root edit import-environment link set-environment", // ssh is run for another host
+
+	"kubectl config":    "set set-credentials",
+	"kubectl kustomize": "-o --output",
 
 	"git apply":              "--build-fake-ancestor --unsafe-paths",
 	"git archive":            "-o --remote",
@@ -190,30 +194,32 @@ var ghCommands = strings.Fields("api attestation auth browse cache completion gi
 // others, with which they run a program or write a file.
 var reachingTexts = map[string]*lazyregexp.Regexp{
 	"awk":  lazyregexp.New(`system|getline|[|>@]|^-($|[^Fv])`),
-	"curl": lazyregexp.New(`%output|^--expand-`),
+	"curl": lazyregexp.New(`%output|^--expand-|^--upl|^-[0-9#:a-zABGILNRSZ]*T`),
 	"cpio": aMachine,
 	// Conditions, formats, values with < and names with $ are Perl; with = it writes.
-	"exiftool": lazyregexp.New(`(?i)[<=>$]|^-(@|api|common_args|config|delete_original|efile|execute|geotag|if|o|out|p|printformat|restore_original|stay_open|userparam|w|textout|tagout|tagsfromfile)[0-9+!]*$`),
-	"gcc":      lazyregexp.New(`^@|^--?(fplugin|specs|wrapper|fpass-plugin|load|plugin)|^-Wl,.*plugin|^-(Xclang|Xlinker|Xassembler|Xpreprocessor|no-canonical-prefixes)|^-W[lap],.*@|^-fuse-ld|^--?ld-path|^-W[pa],|^-i(plugindir|prefix)|^-dump|^-T|^-Wl,.*(Map|script|dynamic-linker|-o|-T|@)`),
-	"gh":       lazyregexp.New(`^--$`), // options of git follow
-	"javac":    lazyregexp.New(`^@|^-J|^--?(processor|plugin|Xplugin)`),
-	"protoc":   lazyregexp.New(`^@|^--plugin`),
-	"go":       lazyregexp.New(`-extld|-gccgoflags|^--?w(=|$)`),            // go env -w sets what every other go command does
-	"ip":       lazyregexp.New(`^(e|ex|exe|exec)$|^--?b(a(t(c(h)?)?)?)?$`), // ip netns exec and ip vrf exec, and a file with commands
-	"kubectl":  lazyregexp.New(`^-s`),                                      // the server gets the password
-	"less":     lazyregexp.New(`^\+`),
-	"magick":   lazyregexp.New("[|`$;&<>\"]|^@|:@|(?i:^-(delegate|write)$|^(ephemeral|mpr|msl|mvg|plt|print|scan|show|url|win|x):)"), // a name that begins with | is a command
-	"mysql":    lazyregexp.New(`\\|(?i:system|\bsource\b|outfile|dumpfile|\bpager\b|\btee\b)`),
-	"ar":       lazyregexp.New(`^@`), // options from a file
-	"nm":       lazyregexp.New(`^@`),
-	"nmap":     lazyregexp.New(`^-(o|-?(append-output|datadir|resume|script|servicedb|stylesheet|versiondb))`),
-	"objdump":  lazyregexp.New(`^@`),
-	"pandoc":   lazyregexp.New(`\.lua\b`), // a reader or a writer that is a script
-	"psql":     lazyregexp.New(`\\|(?i:program)`),
-	"socat":    lazyregexp.New(`(?i)(^|!!)\s*(create|exec|fifo|file|gopen|open|pipe|pty|shell|system)\b`),
-	"sqlite3":  lazyregexp.New(`(?m:^\s*\.)|(?i:readfile|writefile|load_extension|edit\s*\(|\battach\b|\bvacuum\s.*into\b)`),
-	"tar":      aMachine,
-	"vim":      lazyregexp.New(`^\+`),
+	"exiftool":  lazyregexp.New(`(?i)[<=>$]|^-(@|api|common_args|config|delete_original|efile|execute|geotag|if|o|out|p|printformat|restore_original|stay_open|userparam|w|textout|tagout|tagsfromfile)[0-9+!]*$`),
+	"gcc":       lazyregexp.New(`^@|^--?(fplugin|specs|wrapper|fpass-plugin|load|plugin)|^-Wl,.*plugin|^-(Xclang|Xlinker|Xassembler|Xpreprocessor|no-canonical-prefixes)|^-W[lap],.*@|^-fuse-ld|^--?ld-path|^-W[pa],|^-i(plugindir|prefix)|^-dump|^-T|^-Wl,.*(Map|script|dynamic-linker|-o|-T|@)`),
+	"gh":        lazyregexp.New(`^--$`), // options of git follow
+	"javac":     lazyregexp.New(`^@|^-J|^--?(processor|plugin|Xplugin)`),
+	"protoc":    lazyregexp.New(`^@|^--plugin`),
+	"go":        lazyregexp.New(`-extld|-gccgoflags|^--?w(=|$)`),            // go env -w sets what every other go command does
+	"ip":        lazyregexp.New(`^(e|ex|exe|exec)$|^--?b(a(t(c(h)?)?)?)?$`), // ip netns exec and ip vrf exec, and a file with commands
+	"kubectl":   lazyregexp.New(`^-s`),                                      // the server gets the password
+	"less":      lazyregexp.New(`^\+`),
+	"magick":    lazyregexp.New("[|`$;&<>\"]|^@|:@|(?i:^-(delegate|write)$|^(ephemeral|mpr|msl|mvg|plt|print|scan|show|url|win|x):)"), // a name that begins with | is a command
+	"mysql":     lazyregexp.New(`\\|(?i:system|\bsource\b|outfile|dumpfile|\bpager\b|\btee\b)`),
+	"ar":        lazyregexp.New(`^@`), // options from a file
+	"nm":        lazyregexp.New(`^@`),
+	"nmap":      lazyregexp.New(`^-(o|-?(append-output|datadir|resume|script|servicedb|stylesheet|versiondb))`),
+	"objdump":   lazyregexp.New(`^@`),
+	"pandoc":    lazyregexp.New(`\.lua\b`), // a reader or a writer that is a script
+	"psql":      lazyregexp.New(`\\|(?i:program)`),
+	"socat":     lazyregexp.New(`(?i)(^|!!)\s*(create|exec|fifo|file|gopen|open|pipe|pty|shell|system)\b`),
+	"sqlite3":   lazyregexp.New(`(?m:^\s*\.)|(?i:readfile|writefile|load_extension|\bedit\b|\battach\b)|(?is:\bvacuum\b.*\binto\b)`),
+	"systemctl": lazyregexp.New(`/.*\.[a-z]+$`), // the file of a unit, which is linked
+	"tar":       aMachine,
+	"vim":       lazyregexp.New(`^\+`),
+	"zip":       lazyregexp.New(`^-[^-]*lf`),
 }
 
 // aMachine matches the name of an archive on another machine, HOST:FILE, to which programs
@@ -243,8 +249,10 @@ func reaches(words []string, i int) bool {
 		return true
 	case program == "date" && setsClock(words, i), program == "ldd" && !isOfSystem(word):
 		return true
-	case program == "gh" && i == 1 && !strings.HasPrefix(word, "-"):
-		return !slices.Contains(ghCommands, word)
+	case program == "gh" && i == 1: // the subcommand may follow an option
+		return !slices.Contains(ghCommands, word) && (len(words) > 2 || word != "--help" && word != "--version")
+	case program == "go" && (words[1] == "run" || words[1] == "install") && versions.MatchString(word):
+		return true
 	case program == "tar" && i == 1 && !strings.HasPrefix(word, "-"): // its options may stand without a dash
 		word = "-" + word
 	case program == "git" && i == 1:
@@ -256,10 +264,15 @@ func reaches(words []string, i int) bool {
 		if words[1] == "archive" && words[i-1] == "--format" && shell.ShowsSignature("--format="+word) { // a format of the configuration is a command
 			return true
 		}
-		options += " " + reaching["git "+words[1]]
+	}
+	if i > 1 {
+		options += " " + reaching[program+" "+words[1]]
 	}
 	return isReaching(options, word)
 }
+
+// versions match a package with its version, which go fetches from elsewhere.
+var versions = lazyregexp.New(`^[\w-][^@\s]*\.[^@\s]*@`)
 
 // readsFormat reports whether a word of curl names a file with a format. A format can name
 // files to which curl writes.
