@@ -163,6 +163,9 @@ func describeParked(p turn.Parked, now time.Time) string {
 	if p.Wait() >= time.Second {
 		text += fmt.Sprintf(", at %s", tellTime(now.Add(wait), now))
 	}
+	if p.Told && p.Left() <= p.Wait() { // the provider wants more time than there is patience for
+		return text + ", for the last time."
+	}
 	return text + fmt.Sprintf("; giving up at %s.", tellTime(now.Add(p.Left()-spent), now))
 }
 

@@ -38,6 +38,7 @@ func TestPeopleAreToldTheTimesOfTheirClock(t *testing.T) {
 	parked := func(wait, left time.Duration) turn.Parked {
 		return turn.Parked{TurnParkedData: event.TurnParkedData{Message: "It is down.", WaitMs: wait.Milliseconds(), LeftMs: left.Milliseconds()}, At: at}
 	}
+	told := func(p turn.Parked) turn.Parked { p.Told = true; return p }
 	for _, c := range []struct {
 		parked turn.Parked
 		now    time.Time
@@ -48,6 +49,8 @@ func TestPeopleAreToldTheTimesOfTheirClock(t *testing.T) {
 		{parked(10*time.Second, 3*time.Hour), at, "giving up at 2030-05-07 01:00:00 TEST."},
 		{parked(10*time.Second, time.Hour), at.Add(-24 * time.Hour), "Trying again in 10s, at 22:00:10 TEST; giving up at 23:00:00 TEST."},
 		{parked(100*time.Millisecond, time.Hour), at, "Trying again in 100ms; giving up at"},
+		{parked(time.Second, time.Second), at, "giving up at 22:00:01 TEST."},
+		{told(parked(48*time.Hour, 48*time.Hour)), at, "It is down. Trying again in 48h0m0s, at 2030-05-08 22:00:00 TEST, for the last time."},
 	} {
 		if got := describeParked(c.parked, c.now); !strings.Contains(got, c.want) {
 			t.Errorf("at %s people are told %q, want %q", c.now, got, c.want)

@@ -95,7 +95,7 @@ func (b *builder) Whole(data []byte) error {
 	case m.Error != nil:
 		return m.Error
 	case m.Content == nil:
-		return remote.BadReply("its reply has no content")
+		return remote.BadReply("it has no content")
 	case m.StopReason == "":
 		return io.ErrUnexpectedEOF
 	}

@@ -114,7 +114,7 @@ func (b *builder) Whole(data []byte) error {
 		return err
 	}
 	if len(c.Choices) == 0 {
-		return remote.BadReply("its reply has no choices")
+		return remote.BadReply("it has no choices")
 	}
 	for i := range c.Choices {
 		one := &c.Choices[i]

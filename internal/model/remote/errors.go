@@ -96,8 +96,8 @@ func (a *attempt) broken(err error) *model.Error {
 	case errors.Is(err, errPage):
 		return &model.Error{Kind: model.KindNotFound, Message: fmt.Sprintf("%s answered with a web page instead of the %s API; check the base URL: %s", host, a.client.wire.Name, a.client.baseAdvice())}
 	case errors.As(err, &bad):
-		return &model.Error{Kind: model.KindStream, Garbled: true, Message: fmt.Sprintf("the reply of %s was not understood: %s; try again, or check that the base URL is that of a %s API",
-			host, a.quote(string(bad)), a.client.wire.Name)}
+		return &model.Error{Kind: model.KindStream, Garbled: true, Message: fmt.Sprintf("the reply of %s was not understood: %s; try again, or check that the base URL is that of a %s API: %s",
+			host, a.quote(string(bad)), a.client.wire.Name, a.client.baseAdvice())}
 	case errors.As(err, &said):
 		return a.streamFailure(said)
 	case errors.Is(err, errNoProgress):
@@ -203,6 +203,8 @@ func (a *attempt) statusError(status int, f *Failure) *model.Error {
 		return fail(model.KindAuth, "%s denies access to model %q with this key (%s); use another key or model", host, name, said)
 	case status == http.StatusNotFound:
 		return fail(model.KindNotFound, "%s has no model %q at %s (%s); check the model's name and the base URL: %s", host, name, a.endpoint.Path, said, a.client.baseAdvice())
+	case status == http.StatusMethodNotAllowed: // another server, or another path of it
+		return fail(model.KindNotFound, "%s takes no requests at %s (%s); check the base URL: %s", host, a.endpoint.Path, said, a.client.baseAdvice())
 	case status == http.StatusRequestTimeout:
 		return fail(model.KindTimeout, "%s took too long and gave up (%s); try again", host, said)
 	case status == http.StatusTooManyRequests:

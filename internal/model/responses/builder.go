@@ -233,7 +233,7 @@ func (b *builder) Whole(data []byte) error {
 		return err
 	}
 	if r.Error == nil && r.Output == nil {
-		return remote.BadReply("its reply has no output")
+		return remote.BadReply("it has no output")
 	}
 	return b.finish(&r)
 }
