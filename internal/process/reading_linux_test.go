@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/abide-run/abide/internal/process/sandbox"
@@ -66,6 +67,7 @@ func (p *prison) tryReading(t *testing.T, e escape, start func(*exec.Cmd) error)
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir, cmd.Env = p.Work, env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a program may signal its own group
 	out, err := os.Create(p.base + "/printed")
 	must(t, err)
 	defer out.Close()
