@@ -12,11 +12,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/model"
+	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/session/sessiontest"
+	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -91,6 +94,62 @@ func TestAnAbortEndsWhatItsCallsHaveBegunAndNothingElse(t *testing.T) {
 			if len(e.asked) != 0 {
 				t.Errorf("the task %s is ended, too", <-e.asked)
 			}
+		})
+	}
+}
+
+// abortStore tells when an abort is about to be stored, and fails if it is told to.
+type abortStore struct {
+	eventlog.Store
+	before func() error
+}
+
+func (s abortStore) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
+	if slices.ContainsFunc(batch.Events, func(e event.Event) bool { return e.Type == event.Abort }) {
+		if err := s.before(); err != nil {
+			return eventlog.End{}, err
+		}
+	}
+	return s.Store.Append(ctx, id, batch)
+}
+
+// waitTool works until it is stopped.
+type waitTool struct{ begun chan context.Context }
+
+func (waitTool) Spec() tool.Spec {
+	return tool.Spec{Name: "wait", Replay: tool.Keyed}
+}
+
+func (waitTool) Permission(context.Context, tool.Call) (*approval.Request, error) { return nil, nil }
+
+func (w waitTool) Run(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	w.begun <- ctx
+	<-ctx.Done()
+	return tool.Result{}, ctx.Err()
+}
+
+// A tool that is stopped may store something about that, as the abort of an agent. So it
+// is not stopped before the abort is stored, and it is stopped also if that fails.
+func TestAToolIsStoppedWhenTheAbortIsStored(t *testing.T) {
+	for name, failure := range map[string]error{"stored": nil, "failed": errBroken} {
+		t.Run(name, func(t *testing.T) {
+			w := waitTool{make(chan context.Context, 8)}
+			b := sessiontest.New(t, offline.Model{}, w)
+			var running context.Context
+			b.Store = abortStore{b.Store, func() error {
+				if running.Err() != nil {
+					t.Error("the tool is stopped before the abort is stored")
+				}
+				return failure
+			}}
+			b.Restart()
+			b.Create("s", &session.Client{})
+			b.Send("s", event.InputAcceptedData{Prompt: "Use wait with value 'x'"})
+			running = <-w.begun
+			if err := b.Host.Abort(t.Context(), "s", "test"); !errors.Is(err, failure) {
+				t.Error(err)
+			}
+			<-running.Done()
 		})
 	}
 }

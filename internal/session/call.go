@@ -112,16 +112,29 @@ func (c *calls) markFresh(id string) {
 func (c *calls) busy() bool { return len(c.running) > 0 }
 
 func (c *calls) stop(error) {
-	for id, r := range c.running {
+	for _, r := range c.giveUp() {
 		r.cancel()
-		delete(c.running, id)
-		c.addStopped(r)
 	}
 }
 
-func (c *calls) abort(*txn, event.AbortData) error {
-	c.stop(errAborted)
+// abort stops the tools when the abort is stored: what a tool does about its end is stored,
+// too, for instance the abort of an agent, and must not be all that is left if the engine is
+// killed.
+func (c *calls) abort(tx *txn, _ event.AbortData) error {
+	for _, r := range c.giveUp() {
+		tx.afterCommit, tx.onFailure = append(tx.afterCommit, r.cancel), append(tx.onFailure, r.cancel)
+	}
 	return nil
+}
+
+// giveUp returns the calls that are under way, whose results are not wanted any more.
+func (c *calls) giveUp() (list []*running) {
+	for id, r := range c.running {
+		delete(c.running, id)
+		c.addStopped(r)
+		list = append(list, r)
+	}
+	return list
 }
 
 // addStopped remembers a call that was stopped, for whoever has to wait until its
