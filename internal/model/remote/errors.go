@@ -77,7 +77,11 @@ func (a *attempt) explain(err error) error {
 	}
 	var sending *url.Error
 	if errors.As(err, &sending) { // its text contains the whole URL; that of the wrapped error does not
-		return &model.Error{Kind: model.KindNetwork, Err: sending.Err,
+		kind := model.KindNetwork
+		if notTLS(sending.Err) { // no waiting helps
+			kind = model.KindNotFound
+		}
+		return &model.Error{Kind: kind, Err: sending.Err,
 			Message: fmt.Sprintf("%s could not be reached: %s", host, a.explainUnreachable(sending.Err))}
 	}
 	return a.broken(err)
@@ -125,9 +129,8 @@ func (a *attempt) explainUnreachable(err error) string {
 func unreachable(err error, advice string) string {
 	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError
-	var plain tls.RecordHeaderError
 	switch {
-	case errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch):
+	case notTLS(err):
 		return "it does not speak TLS; check the base URL, which begins with http:// for such a server: " + advice
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return fmt.Sprintf("there is no host %q; check the network and the base URL: %s", dns.Name, advice)
@@ -141,6 +144,12 @@ func unreachable(err error, advice string) string {
 		return fmt.Sprintf("its certificate is not trusted (%s); check the clock, or add its authority with SSL_CERT_FILE", oneLine(certificate.Err.Error()))
 	}
 	return fmt.Sprintf("%s; check the network and the base URL: %s", oneLine(err.Error()), advice)
+}
+
+// notTLS reports whether a server was asked with TLS and does not speak it.
+func notTLS(err error) bool {
+	var plain tls.RecordHeaderError
+	return errors.As(err, &plain) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // reason returns the reason for which a reply ended early.
@@ -162,6 +171,9 @@ func (a *attempt) refusal(resp *http.Response) *model.Error {
 		e.Kind = model.KindNotFound
 		e.Message = fmt.Sprintf("%s redirects to %s, and requests are not sent on to other places; set that as the base URL if you trust it",
 			a.endpoint.Host, a.safeURL(to))
+		if at := resp.Request.URL; a.safeURL(to) == a.safeURL(at.String()) {
+			e.Message = fmt.Sprintf("%s redirects from %s to the same place again and again; check the base URL: %s", a.endpoint.Host, a.safeURL(to), a.client.baseAdvice())
+		}
 	}
 	e.RetryAfter = retryAfter(resp.Header)
 	return e

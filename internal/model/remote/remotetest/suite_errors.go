@@ -91,7 +91,7 @@ func testWrongBase(t *testing.T, s Subject) {
 		server, _ := s.Client(t, nil, Options{}, remote.Config{})
 		base := strings.Replace(server.URL, "http://", "https://", 1)
 		_, err := s.New(remote.Config{BaseURL: base}).Ask(t.Context(), Hello, nil)
-		e := WantError(t, err, model.KindNetwork)
+		e := WantError(t, err, model.KindNotFound)
 		for _, says := range []string{"does not speak TLS", "begins with http://", base} {
 			if !strings.Contains(e.Message, says) {
 				t.Errorf("%q is not in %s", says, e.Message)
@@ -114,7 +114,7 @@ func testWrongBase(t *testing.T, s Subject) {
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		}), remote.Config{})
 		_, err := c.Ask(t.Context(), Hello, nil)
-		if e := WantError(t, err, model.KindNotFound); !strings.Contains(e.Message, "redirects to "+server.URL) {
+		if e := WantError(t, err, model.KindNotFound); !strings.Contains(e.Message, "redirects from "+server.URL) || !strings.Contains(e.Message, "the base URL is") {
 			t.Errorf("the error does not name the place: %s", e.Message)
 		}
 	})
