@@ -11,6 +11,7 @@ import (
 
 func TestMain(m *testing.M) {
 	instant.Main()
+	followProcess()
 	m.Run()
 }
 
@@ -74,5 +75,32 @@ func TestEveryContenderRunsEveryWorkload(t *testing.T) {
 			})
 		}
 		c.close()
+	}
+}
+
+func TestFollowersGetEveryEvent(t *testing.T) {
+	server, err := instant.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Close() }()
+	for _, f := range []fanout{{name: "many followers", sessions: 1, followers: 5, idle: 2, turns: 2}, {name: "many sessions", sessions: 5, followers: 1, turns: 2}} {
+		t.Run(f.name, func(t *testing.T) {
+			var err error
+			func() {
+				defer stopping(&err)
+				s := f.open(place{dir: t.TempDir(), url: server.URL})
+				defer s.close()
+				s.follow()
+				for _, side := range []compare.Side{s.side(true), s.plain()} {
+					if m := compare.Measure(side); m.Turns < 5*f.turns*3 {
+						t.Errorf("%s: %d events", side.Name, m.Turns)
+					}
+				}
+			}()
+			if err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

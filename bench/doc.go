@@ -4,8 +4,8 @@
 //	go run ./bench            all measurements
 //	go run ./bench -only turn those whose name contains "turn"; "stream: ",
 //	                          "request: ", "grep: ", "glob: ", "command: ",
-//	                          "context: ", "memory: ", "recall: ", "load: ", "start: "
-//	                          and "long: " begin the names of measurements that are not
+//	                          "context: ", "follow: ", "memory: ", "recall: ",
+//	                          "load: ", "start: " and "long: " begin the names of measurements that are not
 //	                          plain turns
 //	go run ./bench -dir DIR   with the sessions' files in DIR
 //	go run ./bench -abide BIN also start the built program, and measure its memory
@@ -36,6 +36,9 @@
 // A session with a small window has 10,000 turns with calls of random size, in another
 // process. The time of a turn, the memory of the process and the number of compactions
 // should be the same in the last tenth as in the first.
+//
+// Sessions are followed over HTTP by many readers, which are another process. The events are
+// compared with the same bytes written to as many sockets.
 //
 // Turns are measured while 1,000 idle sessions are remembered, one of which always fails,
 // and compared with the same turns without that. In the end all other sessions have to
