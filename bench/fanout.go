@@ -131,24 +131,49 @@ func (s *stage) path(one *ourSession) string {
 	return fmt.Sprintf("%s/sessions/%s/events?stream=true&after=%d", rest.Prefix, one.id, info.End.Seq)
 }
 
-// record follows the first session for a turn, and keeps what arrives, write by write.
+// record follows the first session for a turn, and keeps what is written to a follower.
 func (s *stage) record() {
 	first := s.sessions[0]
 	_ = got(first.turn(prompt, false))
-	resp := got(http.Get("http://" + s.address + s.path(first)))
-	defer resp.Body.Close()
-	buf := make([]byte, 1<<20)
-	_ = got(resp.Body.Read(buf)) // the comment at the beginning
+	ctx, cancel := context.WithCancel(context.Background())
+	to, over := &recorder{written: make(chan []byte, 64)}, make(chan struct{})
+	req := got(http.NewRequestWithContext(ctx, http.MethodGet, "http://bench"+s.path(first), nil))
+	go func() { defer close(over); s.handler.ServeHTTP(to, req) }()
+	defer func() { cancel(); <-over }()
+	<-to.written // the comment at the beginning
 	_ = got(first.turn(prompt, false))
 	for end := []byte(`"type":"` + string(event.SessionIdle) + `"`); ; {
-		n := got(resp.Body.Read(buf))
-		s.turn = append(s.turn, bytes.Clone(buf[:n]))
-		s.frames += bytes.Count(buf[:n], frameEnd)
-		if bytes.Contains(buf[:n], end) {
+		write := <-to.written
+		s.turn = append(s.turn, write)
+		s.frames += bytes.Count(write, frameEnd)
+		if bytes.Contains(write, end) {
 			return
 		}
 	}
 }
+
+// A recorder is an http.ResponseWriter that passes on what is written, write by write.
+type recorder struct {
+	header  http.Header
+	buf     []byte
+	written chan []byte
+}
+
+func (r *recorder) Header() http.Header {
+	if r.header == nil {
+		r.header = make(http.Header)
+	}
+	return r.header
+}
+
+func (r *recorder) WriteHeader(int) {}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	r.buf = append(r.buf, b...)
+	return len(b), nil
+}
+
+func (r *recorder) Flush() { r.written <- r.buf; r.buf = nil }
 
 // accept opens the sockets that are written to without a server.
 func (s *stage) accept() {
