@@ -41,7 +41,7 @@ var reaching = map[string]string{
 	"fzf":           "--bind --history --info-command --listen --listen-unsafe --preview --with-shell",
 	"gcc":           "-B --config --config-system-dir --config-user-dir --specs",
 	"gh":            "-D -O --dir --output",
-	"git":           "-O --open-files-in-pager --ext-diff --textconv --filters --object-dir --output --output-directory --upload-pack --receive-pack --exec --extcmd --tool --help --show-signature --recurse-submodules --recursive --submodule --ignore-submodules --strategy",
+	"git":           "-O --open-files-in-pager --ext-diff --textconv --filters --object-dir --output --output-directory --upload-pack --receive-pack --exec --extcmd --tool --help --show-signature --recurse-submodules --recursive --submodule --ignore-submodules --strategy --trailer",
 	"go":            "-exec -overlay -toolexec -vettool",
 	"gofmt":         "-cpuprofile",
 	"goimports":     "-cpuprofile -memprofile -trace",
@@ -182,7 +182,7 @@ var sameOptions = map[string]string{
 // programs is what they do. Neither does it stand for those that are not in gitCommands: an
 // alias, a program git-NAME, or one of git's own that people do not use.
 var gitRunners = []string{
-	"citool", "credential", "credential-cache", "credential-store", "filter-branch", "for-each-repo", "gui", "help", "hook", "imap-send", "instaweb", "merge-index", "p4", "send-email", "svn", "verify-commit", "verify-tag", "web--browse",
+	"citool", "credential", "credential-cache", "credential-store", "filter-branch", "for-each-repo", "gui", "help", "hook", "imap-send", "instaweb", "interpret-trailers", "merge-index", "p4", "send-email", "svn", "verify-commit", "verify-tag", "web--browse",
 }
 
 // ghCommands are the subcommands of gh that a star stands for. Missing are those that set

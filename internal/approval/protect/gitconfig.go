@@ -94,16 +94,97 @@ func workTrees(path string, data []byte) (list []string) {
 
 // parseGitConfig returns the settings of a configuration file of git.
 //
-// A backslash at the end of a line continues a value, but not a comment. Rather than to
-// decide which is which, the file is read both ways, so that no setting can hide in the
-// difference; some are returned twice.
+// It reads the file as git does, and then line by line, with and without the continuation
+// of lines that end in a backslash: what git does not read to the end counts too, because
+// a part of it may be removed later. Some settings are returned several times.
 func parseGitConfig(data []byte) []setting {
 	text := strings.TrimPrefix(strings.ReplaceAll(string(data), "\r\n", "\n"), "\ufeff")
-	list := parseLines(text)
-	if joined := strings.ReplaceAll(text, "\\\n", ""); joined != text {
-		list = append(list, parseLines(joined)...)
+	all := parseAsGit(text)
+	read := len(all)
+	for _, other := range []string{text, strings.ReplaceAll(text, "\\\n", "")} {
+		if list := parseLines(other); !slices.Equal(list, all[:read]) {
+			all = append(all, list...)
+		}
+	}
+	return all
+}
+
+// parseAsGit returns the settings up to the first mistake, where git stops. A backslash at
+// the end of a line continues a value, but not a comment.
+func parseAsGit(text string) []setting {
+	var list []setting
+	section := ""
+	for text != "" {
+		switch c := text[0]; {
+		case c == '#' || c == ';':
+			_, text, _ = strings.Cut(text, "\n")
+		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+			text = text[1:]
+		case c == '[':
+			line, _, _ := strings.Cut(text, "\n")
+			var rest string
+			section, rest = header(line)
+			text = rest + text[len(line):]
+		default:
+			end := strings.IndexFunc(text, func(c rune) bool { return c != '-' && !isAlphanumeric(c) })
+			if end < 0 {
+				end = len(text)
+			}
+			s := setting{Key: section + "." + strings.ToLower(text[:end])}
+			text = strings.TrimLeft(text[end:], " \t")
+			ok := end > 0
+			if strings.HasPrefix(text, "=") {
+				s.Value, text, ok = valueAsGit(text[1:])
+			}
+			if list = append(list, s); !ok || text != "" && text[0] != '\n' {
+				return list
+			}
+		}
 	}
 	return list
+}
+
+func isAlphanumeric(c rune) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// valueAsGit reads a value, and returns the text from the end of its last line on. It
+// reports false if the value has a mistake.
+func valueAsGit(text string) (value, rest string, ok bool) {
+	var b strings.Builder
+	quoted, kept := false, 0 // kept is the length of the value without blanks at its end
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\n':
+			return b.String()[:kept], text[i:], !quoted
+		case !quoted && (c == '#' || c == ';'):
+			end := strings.IndexByte(text[i:], '\n')
+			if end < 0 {
+				return b.String()[:kept], "", true
+			}
+			return b.String()[:kept], text[i+end:], true
+		case !quoted && (c == ' ' || c == '\t' || c == '\r'):
+			if kept > 0 {
+				b.WriteByte(c)
+			}
+			continue
+		case c == '\\' && i+1 < len(text):
+			i++
+			at := strings.IndexByte("tbn\"\\\n", text[i])
+			if at < 0 {
+				return b.String(), text[i:], false
+			}
+			if text[i] != '\n' {
+				b.WriteByte("\t\b\n\"\\"[at])
+			}
+		case c == '"':
+			quoted = !quoted
+		default:
+			b.WriteByte(c)
+		}
+		kept = b.Len()
+	}
+	return b.String()[:kept], "", !quoted
 }
 
 // parseLines returns the settings of lines. A line that git would refuse is a setting

@@ -141,7 +141,7 @@ func (v *callVisitor) addValue(name *syntax.Lit, value string) {
 // there.
 func TakesApart(program string) bool {
 	_, reads := readers[program]
-	_, runs := prefixes[program]
+	_, runs := prefixOf(program)
 	return program != "sed" && reads || runs || shells[program] || program == "eval" || slices.Contains(running, program)
 }
 
@@ -187,7 +187,7 @@ func (v *callVisitor) addCall(s *Script, words []string, input word, given bool)
 	case name == "find":
 		v.addFind(s, words)
 	}
-	if _, ok := prefixes[name]; ok && len(words) > 1 {
+	if _, ok := prefixOf(name); ok && len(words) > 1 {
 		v.addPrefixed(s, words, input, given)
 	}
 }
@@ -226,14 +226,15 @@ func (v *callVisitor) addPrefixed(s *Script, words []string, input word, given b
 	}
 	f, understood := forms[name]
 	inner := f.command(words[1:])
-	if p := prefixes[name]; p.direct {
+	p, _ := prefixOf(name)
+	if p.direct {
 		_, _, rest := p.split(unmask(words[1:]))
 		inner, understood = texts(rest), true
 	}
 	if !understood || len(inner) == 0 || strings.Contains(inner[0], "=") || strings.Contains(strings.Join(words[:len(words)-len(inner)], ""), Unknown) {
 		v.hide("options of " + name)
 		v.addTexts(s, words)
-		_, _, rest := prefixes[name].split(unmask(words[1:]))
+		_, _, rest := p.split(unmask(words[1:]))
 		inner = texts(rest)
 	}
 	if name == "xargs" {

@@ -27,6 +27,7 @@ var prefixes = map[string]prefix{
 	"bwrap":             {grants: true},
 	"caffeinate":        {grants: true},
 	"catchsegv":         {direct: true, grants: true},
+	"cgdb":              {grants: true},
 	"cgexec":            {valued: "g", grants: true},
 	"choom":             {grants: true},
 	"chronic":           {direct: true, grants: true},
@@ -45,29 +46,42 @@ var prefixes = map[string]prefix{
 	"faketime":          {grants: true},
 	"firejail":          {grants: true},
 	"flock":             {valued: "wEc", operands: 1},
+	"gdb":               {grants: true},
+	"gdb-multiarch":     {grants: true},
+	"gdbserver":         {operands: 1, grants: true},
+	"gdbtui":            {grants: true},
 	"gosu":              {operands: 1, grants: true},
 	"gtime":             {grants: true},
 	"gtimeout":          {valued: "ks", long: []string{"--kill-after", "--signal"}, operands: 1},
+	"heaptrack":         {direct: true, grants: true},
+	"hyperfine":         {grants: true},
 	"i386":              {direct: true, grants: true},
 	"ifne":              {grants: true},
 	"ionice":            {valued: "cnpPu"},
 	"linux32":           {direct: true, grants: true},
 	"linux64":           {direct: true, grants: true},
+	"lldb":              {grants: true},
+	"lldb-server":       {operands: 1, grants: true},
 	"ltrace":            {valued: "aelnopsux", grants: true},
 	"nice":              {valued: "n"},
 	"nohup":             {},
 	"nsenter":           {valued: "tSG", grants: true},
 	"numactl":           {grants: true},
 	"parallel":          {valued: "jIa", grants: true},
+	"perf":              {operands: 1, grants: true},
 	"pkexec":            {valued: "u", long: []string{"--user"}, grants: true},
 	"prlimit":           {grants: true},
 	"proot":             {grants: true},
 	"proxychains":       {grants: true},
 	"proxychains4":      {grants: true},
 	"rlwrap":            {grants: true},
+	"rr":                {operands: 1, grants: true},
+	"run-parts":         {grants: true},
 	"run0":              {grants: true},
 	"runcon":            {operands: 1, grants: true},
 	"runuser":           {valued: "ugG", grants: true},
+	"rust-gdb":          {grants: true},
+	"rust-lldb":         {grants: true},
 	"script":            {valued: "c", grants: true},
 	"sem":               {grants: true},
 	"setarch":           {operands: 1, grants: true},
@@ -101,6 +115,19 @@ var prefixes = map[string]prefix{
 	"xvfb-run":          {grants: true},
 }
 
+// loader matches the names of the programs that load others, such as ld-linux-x86-64.so.2:
+// they run the program that follows, whether or not it may be run.
+var loader = lazyregexp.New(`^ld[\w.-]*\.so(\.[0-9]+)*$`)
+
+// prefixOf returns the prefix of a name.
+func prefixOf(name string) (p prefix, ok bool) {
+	if loader.MatchString(name) {
+		return prefix{long: []string{"--argv0", "--audit", "--inhibit-rpath", "--library-path", "--preload"}, grants: true}, true
+	}
+	p, ok = prefixes[name]
+	return p, ok
+}
+
 // A call is a command without its prefixes.
 type call struct {
 	words     []word
@@ -124,7 +151,7 @@ func stripPrefixes(list []word) call {
 	c := call{words: list}
 	for {
 		name, ok := c.name()
-		p, isPrefix := prefixes[name]
+		p, isPrefix := prefixOf(name)
 		if !ok || !isPrefix {
 			return c
 		}

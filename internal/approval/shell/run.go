@@ -55,7 +55,7 @@ func (c Simple) Runs() ([]Run, error) {
 
 func runs(words []string) ([]Run, error) {
 	name := base(words[0])
-	_, prefixed := prefixes[name]
+	_, prefixed := prefixOf(name)
 	f, understood := forms[name]
 	switch {
 	case misleading(words[0]) != "":

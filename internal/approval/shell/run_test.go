@@ -243,6 +243,56 @@ func TestGitIsHeldStill(t *testing.T) {
 	}
 }
 
+// TestGitSignsWithNoProgramOfTheConfiguration: whatever makes a signature or looks at one
+// runs the usual programs, and none that the configuration names.
+func TestGitSignsWithNoProgramOfTheConfiguration(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("there is no git")
+	}
+	dir := t.TempDir()
+	evil, repo, bin, ran := filepath.Join(dir, "evil"), filepath.Join(dir, "repo"), filepath.Join(dir, "bin"), filepath.Join(dir, "ran")
+	env := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + dir, "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b"}
+	run := func(env []string, args ...string) error {
+		cmd := exec.Command(git, append([]string{"-C", repo}, args...)...)
+		cmd.Env = env
+		return cmd.Run()
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(errors.Join(os.Mkdir(repo, 0o755), os.Mkdir(bin, 0o755)))
+	for _, program := range []string{evil, bin + "/gpg", bin + "/gpgsm", bin + "/ssh-keygen", bin + "/ssh-add"} { // none of them signs anything
+		must(os.WriteFile(program, []byte("#!/bin/sh\nbasename \"$0\" >> '"+ran+"'\nexit 1\n"), 0o755))
+	}
+	must(errors.Join(run(env, "init", "-q"), run(env, "commit", "-q", "--allow-empty", "-m", "x")))
+	for _, c := range []struct{ format, key, usual string }{
+		{"openpgp", "gpg.program", "gpg"},
+		{"openpgp", "gpg.openpgp.program", "gpg"},
+		{"x509", "gpg.x509.program", "gpgsm"},
+		{"ssh", "gpg.ssh.program", "ssh-keygen"},
+		{"ssh", "gpg.ssh.defaultKeyCommand", "ssh-add"},
+	} {
+		must(errors.Join(run(env, "config", "gpg.format", c.format), run(env, "config", c.key, evil), run(env, "config", "user.signingKey", evil)))
+		if c.usual == "ssh-add" {
+			must(run(env, "config", "--unset", "user.signingKey"))
+		}
+		for _, args := range [][]string{{"commit", "-S", "--allow-empty", "-m", "x"}, {"tag", "-f", "-s", "-m", "x", "v1"}} {
+			for want, env := range map[string][]string{c.usual: shell.HoldStill(env), "evil": env} {
+				_ = run(env, args...) // it fails, because nothing signs
+				if name, err := os.ReadFile(ran); err != nil || strings.TrimSpace(string(name)) != want {
+					t.Errorf("%s: git %s runs %q, want %s (%v)", c.key, args[0], name, want, err)
+				}
+				_ = os.Remove(ran) // the next one begins without it
+			}
+		}
+		must(run(env, "config", "--unset", c.key))
+	}
+}
+
 // TestGitStaysInItsRepository: status does not look into submodules, and fetch runs no
 // program to look into the repository that it borrows objects from.
 func TestGitStaysInItsRepository(t *testing.T) {

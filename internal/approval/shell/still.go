@@ -10,28 +10,33 @@ import (
 // each of them could run a program that the repository's configuration names, without a
 // word of it in the command.
 //
-// Programs of filters, text conversions and merges cannot be switched off here, because
+// Programs of filters, text conversions, merges and trailers cannot be switched off here, because
 // their settings have names of their own; they need an entry in the configuration of the
 // repository, which is a protected path.
 var gitSettings = [][2]string{
-	{"core.fsmonitor", "false"},           // runs at every status
-	{"core.hooksPath", "/dev/null"},       // hooks of commit, checkout, merge, push
-	{"core.pager", "cat"},                 // runs for log, diff, show
-	{"core.editor", "true"},               // runs for commit, rebase
-	{"core.askPass", "true"},              // runs for fetch, push
-	{"core.alternateRefsCommand", "true"}, // runs for fetch, push
-	{"sequence.editor", "true"},           // runs for rebase
-	{"rebase.instructionFormat", "%s"},    // a new line in it is a command of a rebase
-	{"safe.bareRepository", "explicit"},   // a folder that looks like a repository is none
-	{"protocol.ext.allow", "never"},       // addresses that are commands
-	{"log.showSignature", "false"},        // runs gpg.program for log and show
-	{"format.pretty", "medium"},           // a format with %G runs gpg.program for log and show
-	{"diff.ignoreSubmodules", "dirty"},    // status and diff run git in submodules, with their own configuration
-	{"status.submoduleSummary", "false"},  // runs git in submodules
-	{"submodule.recurse", "false"},        // runs git in submodules
-	{"fetch.recurseSubmodules", "false"},  // runs git in submodules
-	{"gc.auto", "0"},                      // starts upkeep in the background
-	{"maintenance.auto", "false"},         // starts upkeep in the background
+	{"core.fsmonitor", "false"},                 // runs at every status
+	{"core.hooksPath", "/dev/null"},             // hooks of commit, checkout, merge, push
+	{"core.pager", "cat"},                       // runs for log, diff, show
+	{"core.editor", "true"},                     // runs for commit, rebase
+	{"core.askPass", "true"},                    // runs for fetch, push
+	{"core.alternateRefsCommand", "true"},       // runs for fetch, push
+	{"sequence.editor", "true"},                 // runs for rebase
+	{"rebase.instructionFormat", "%s"},          // a new line in it is a command of a rebase
+	{"safe.bareRepository", "explicit"},         // a folder that looks like a repository is none
+	{"protocol.ext.allow", "never"},             // addresses that are commands
+	{"log.showSignature", "false"},              // runs gpg.program for log and show
+	{"gpg.program", "gpg"},                      // runs for commit -S, tag -s and whatever looks at signatures
+	{"gpg.openpgp.program", "gpg"},              // another name of it
+	{"gpg.x509.program", "gpgsm"},               // the same with gpg.format
+	{"gpg.ssh.program", "ssh-keygen"},           // the same with gpg.format
+	{"gpg.ssh.defaultKeyCommand", "ssh-add -L"}, // runs to find a key
+	{"format.pretty", "medium"},                 // a format with %G runs gpg.program for log and show
+	{"diff.ignoreSubmodules", "dirty"},          // status and diff run git in submodules, with their own configuration
+	{"status.submoduleSummary", "false"},        // runs git in submodules
+	{"submodule.recurse", "false"},              // runs git in submodules
+	{"fetch.recurseSubmodules", "false"},        // runs git in submodules
+	{"gc.auto", "0"},                            // starts upkeep in the background
+	{"maintenance.auto", "false"},               // starts upkeep in the background
 }
 
 // gitVariables hold still what has no setting, or takes precedence over one.
