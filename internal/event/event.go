@@ -77,11 +77,17 @@ func NewID() string {
 	return uuid.Must(uuid.NewV7()).String()
 }
 
-// timeLayout is RFC 3339 in UTC with milliseconds.
-const timeLayout = "2006-01-02T15:04:05.000Z"
+// FormatTime formats a time the way envelopes and protocol messages contain it: RFC 3339 in
+// UTC with milliseconds.
+func FormatTime(t time.Time) string { return string(appendTime(nil, t)) }
 
-// FormatTime formats a time the way envelopes and protocol messages contain it.
-func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
+// appendTime appends a time as FormatTime formats it. Package time writes RFC 3339 much faster
+// than a layout that it has to read first.
+func appendTime(b []byte, t time.Time) []byte {
+	b = t.UTC().AppendFormat(b, time.RFC3339)
+	ms := t.Nanosecond() / int(time.Millisecond)
+	return append(b[:len(b)-len("Z")], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z')
+}
 
 // An encoder encodes events into a buffer that it uses again for the next event.
 type encoder struct {
@@ -109,10 +115,9 @@ func Encode(head Head, p Payload) (Event, error) {
 	buf := &enc.buf
 	buf.Reset()
 	writeHead(buf, kind, head)
-	if err := enc.json.Encode(p); err != nil {
+	if err := enc.encode(p); err != nil {
 		return Event{}, fmt.Errorf("encode %s: %w", kind, err)
 	}
-	buf.Truncate(buf.Len() - 1) // json.Encoder ends the value with a newline
 	buf.WriteByte('}')
 	if deeper(buf.Bytes(), maxStored) {
 		return Event{}, fmt.Errorf("encode %s: %w", kind, &DepthError{Max: maxStored})
@@ -128,6 +133,18 @@ func Encode(head Head, p Payload) (Event, error) {
 		e.made = &made{head, p}
 	}
 	return e, nil
+}
+
+// encode writes a body.
+func (e *encoder) encode(p Payload) error {
+	if plain, ok := p.(plainBody); ok && plain.writePlain(&e.buf) {
+		return nil
+	}
+	if err := e.json.Encode(p); err != nil {
+		return err
+	}
+	e.buf.Truncate(e.buf.Len() - 1) // json.Encoder ends the value with a newline
+	return nil
 }
 
 // replaceInvalid returns a copy of an encoded event in which everything is valid UTF-8,
@@ -149,7 +166,7 @@ func writeHead(buf *bytes.Buffer, kind Type, head Head) {
 	buf.WriteString(`","id":"`)
 	buf.WriteString(head.ID)
 	buf.WriteString(`","timestamp":"`)
-	buf.Write(head.Time.UTC().AppendFormat(buf.AvailableBuffer(), timeLayout))
+	buf.Write(appendTime(buf.AvailableBuffer(), head.Time))
 	buf.WriteString(`","parentId":`)
 	if head.Parent == "" {
 		buf.WriteString(`null`)

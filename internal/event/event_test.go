@@ -39,6 +39,17 @@ func TestAnEnvelopeIsWrittenInAFixedOrder(t *testing.T) {
 	}
 }
 
+func TestTimesHaveMillisecondsInUTC(t *testing.T) {
+	for _, at := range []time.Time{
+		{}, noon, noon.In(time.FixedZone("", -5400)), noon.Add(-7 * time.Millisecond), noon.Add(992*time.Millisecond + 999_999),
+		time.Unix(0, -1), time.Unix(0, 10_000_000), time.Unix(0, 120_000_000), time.Date(99, 1, 2, 3, 4, 5, 67_000_000, time.UTC), time.Date(12026, 1, 2, 3, 4, 5, 0, time.UTC),
+	} {
+		if got, want := event.FormatTime(at), at.UTC().Format("2006-01-02T15:04:05.000Z"); got != want {
+			t.Errorf("%v is written as %s, want %s", at, got, want)
+		}
+	}
+}
+
 func TestWhatIsEncodedIsReadBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		head    event.Head

@@ -47,3 +47,41 @@ func endsBefore(text []byte) bool {
 		text = text[i+1:]
 	}
 }
+
+// A plainBody is a body that can be written without package json, which takes longer. There
+// are hundreds of pieces in an answer.
+type plainBody interface {
+	// writePlain writes the body as package json does. It writes nothing and returns false
+	// if a text is not plain.
+	writePlain(buf *bytes.Buffer) bool
+}
+
+func (d MessageDeltaData) writePlain(buf *bytes.Buffer) bool {
+	return writePiece(buf, `{"messageId":"`, d.MessageID, d.DeltaContent)
+}
+
+func (d ReasoningDeltaData) writePlain(buf *bytes.Buffer) bool {
+	return writePiece(buf, `{"reasoningId":"`, d.ReasoningID, d.DeltaContent)
+}
+
+func writePiece(buf *bytes.Buffer, opening, id, text string) bool {
+	if !isPlain(id) || !isPlain(text) {
+		return false
+	}
+	buf.WriteString(opening)
+	buf.WriteString(id)
+	buf.WriteString(`","deltaContent":"`)
+	buf.WriteString(text)
+	buf.WriteString(`"}`)
+	return true
+}
+
+// isPlain reports whether a text consists of printable ASCII that JSON does not escape.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}

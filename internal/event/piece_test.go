@@ -143,3 +143,29 @@ func FuzzCutPiece(f *testing.F) {
 		}
 	})
 }
+
+func TestPiecesAreWrittenAsPackageJSONWritesThem(t *testing.T) {
+	texts := []string{"", "word ", "~ !", "größer", "\u2028", "<a> & b", "a\nb", `a"b`, `a\b`, "\xff", "\ufffd"}
+	for c := range 256 {
+		texts = append(texts, "a"+string([]byte{byte(c)})+"b")
+	}
+	for _, text := range texts {
+		for _, body := range []event.Payload{
+			event.MessageDeltaData{MessageID: "m", DeltaContent: text},
+			event.MessageDeltaData{MessageID: text, DeltaContent: "a"},
+			event.ReasoningDeltaData{ReasoningID: "r", DeltaContent: text},
+			event.ReasoningDeltaData{ReasoningID: text, DeltaContent: "a"},
+			event.ToolCallDeltaData{ToolCallID: "c", InputDelta: text},
+		} {
+			var want bytes.Buffer
+			enc := json.NewEncoder(&want)
+			enc.SetEscapeHTML(false)
+			if err := enc.Encode(body); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := encode(t, event.Head{ID: "i", Time: noon}, body).Data(); err != nil || string(got)+"\n" != want.String() {
+				t.Errorf("%T is written as %s, %v, want %s", body, got, err, &want)
+			}
+		}
+	}
+}

@@ -16,7 +16,6 @@ type builder struct {
 
 	own     remote.Gather // members of the message that only the provider understands
 	refused bool          // true if the model said why it does not answer
-	decoded int           // number of events that were decoded in full
 	plain   *plainReader
 	scratch []byte // buffer for the text that the plainReader has read
 }
@@ -33,28 +32,29 @@ func newBuilder(q *remote.Query, on func(model.Delta)) *builder {
 	return &builder{Draft: remote.NewDraft(q, on), query: q, plain: newPlainReader()}
 }
 
-// Event implements remote.Decoder. The first events are decoded in full, because they
-// also contain the name of the model.
+// Event implements remote.Decoder.
 func (b *builder) Event(data []byte) (remote.Progress, error) {
 	if string(data) == "[DONE]" {
 		return remote.Over, b.end()
 	}
-	if b.Model != "" || b.decoded > 1 {
-		if content, ok := b.plain.Append(b.scratch[:0], data); ok {
-			b.scratch = content
-			b.addPlainly(content)
-			return remote.Going, nil
-		}
-	}
-	b.decoded++
-	c, err := decodeChunk(data)
-	if err == nil {
-		err = b.add(c)
-	}
+	err := b.addEvent(data)
 	if b.Finish != "" {
 		return remote.Finished, err
 	}
 	return remote.Going, err
+}
+
+func (b *builder) addEvent(data []byte) error {
+	if content, ok := b.plain.Append(b.scratch[:0], data); ok {
+		b.scratch = content
+		b.addPlainly(content)
+		return nil
+	}
+	c, err := decodeChunk(data)
+	if err != nil {
+		return err
+	}
+	return b.add(c)
 }
 
 // end returns an error if the stream ended before the reply was complete.
@@ -88,7 +88,19 @@ func (b *builder) add(c *chunk) error {
 
 // addPlainly is add for a chunk that the plainReader has read.
 func (b *builder) addPlainly(text []byte) {
-	switch p := b.plain; p.piece {
+	p := b.plain
+	if b.Model == "" {
+		b.Model = string(p.model)
+	}
+	if b.ID == "" {
+		b.ID = string(p.id)
+	}
+	p.id, p.model = nil, nil // the memory of the chunk is used again
+	if p.counted {
+		b.count(&p.usage)
+	}
+	b.Finish = cmp.Or(p.finish, b.Finish)
+	switch p.piece {
 	case textPiece:
 		b.AddTextBytes(text)
 	case thoughtPiece:
@@ -138,11 +150,15 @@ func (b *builder) start(c *chunk) error {
 	b.Model = cmp.Or(b.Model, c.Model)
 	b.ID = cmp.Or(b.ID, c.ID)
 	if c.Usage != nil {
-		if u := c.Usage.model(); u != (model.Usage{}) { // some servers end with a usage that says nothing, after one that does
-			b.Usage = u
-		}
+		b.count(c.Usage)
 	}
 	return nil
+}
+
+func (b *builder) count(u *usage) {
+	if u := u.model(); u != (model.Usage{}) { // some servers end with a usage that says nothing, after one that does
+		b.Usage = u
+	}
 }
 
 func (b *builder) addPart(c *choice, p *part) {

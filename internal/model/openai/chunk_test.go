@@ -37,8 +37,28 @@ var chunks = map[string]struct {
 	"a string without end":     {`{"choices":[{"a":"0}]}`, false},
 	"text after it":            {plainChunkText + "x", false},
 	"cut":                      {plainChunkText[:len(plainChunkText)-1], false},
-	"finish":                   {`{"choices":[{"delta":{},"finish_reason":"stop"}]}`, false},
-	"usage":                    {`{"choices":[],"usage":{"prompt_tokens":1}}`, false},
+	"finish":                   {`{"choices":[{"delta":{},"finish_reason":"stop"}]}`, true},
+	"finish with text":         {`{"id":"x","model":"y","choices":[{"delta":{"content":"a"},"finish_reason":"length"}]}`, true},
+	"finish of another name":   {`{"choices":[{"delta":{},"finish_reason":"max_tokens"}]}`, true},
+	"finish in capitals":       {`{"choices":[{"delta":{},"finish_reason":"STOP"}]}`, false},
+	"finish without reason":    {`{"choices":[{"delta":{"content":"a"},"finish_reason":""}]}`, true},
+	"finish taken back":        {`{"choices":[{"delta":{},"finish_reason":"stop","finish_reason":""}]}`, true},
+	"finish by failure":        {`{"choices":[{"delta":{},"finish_reason":"error"}]}`, false},
+	"unknown finish":           {`{"choices":[{"delta":{},"finish_reason":"tired"}]}`, false},
+	"usage":                    {`{"choices":[],"usage":{"prompt_tokens":1}}`, true},
+	"usage with a piece":       {`{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}}`, true},
+	"usage with details":       {`{"choices":[],"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":3,"cache_write_tokens":2,"audio_tokens":0},"completion_tokens":7,"completion_tokens_details":{"reasoning_tokens":4,"x":null}}}`, true},
+	"usage without details":    {`{"choices":[],"usage":{"prompt_tokens":9,"prompt_tokens_details":null,"completion_tokens_details":null}}`, true},
+	"details twice":            {`{"choices":[],"usage":{"prompt_tokens":9,"prompt_tokens":8,"prompt_tokens_details":{"cached_tokens":3},"prompt_tokens_details":{"cache_write_tokens":2}}}`, true},
+	"usage that is nothing":    {`{"choices":[],"usage":{}}`, true},
+	"usage twice":              {`{"choices":[],"usage":{"prompt_tokens":1},"usage":null}`, false},
+	"usage with a fraction":    {`{"choices":[],"usage":{"prompt_tokens":1.0}}`, false},
+	"usage of null":            {`{"choices":[],"usage":{"prompt_tokens":null}}`, false},
+	"usage with more":          {`{"choices":[],"usage":{"prompt_tokens":1,"cost_details":{}}}`, false},
+	"usage is a number":        {`{"choices":[],"usage":1}`, false},
+	"model twice":              {`{"model":"a","model":"b","id":"c","id":null,"choices":[]}`, true},
+	"model with an escape":     {`{"model":"a\/b","choices":[]}`, false},
+	"model is not UTF-8":       {"{\"model\":\"\xff\",\"choices\":[]}", false},
 	"error":                    {`{"error":{"message":"x"}}`, false},
 	"no choices":               {`{"id":"x"}`, false},
 	"two choices":              {`{"choices":[{"delta":{"content":"a"}},{"delta":{"content":"b"}}]}`, false},
@@ -97,10 +117,13 @@ func checkFast(t *testing.T, first, data []byte) {
 	if err != nil {
 		t.Fatalf("the fast way accepts %q, encoding/json says: %v", data, err)
 	}
-	if len(c.Choices) != 1 {
+	if len(c.Choices) == 0 {
+		c.Choices = []choice{{}}
+	}
+	if len(c.Choices) != 1 || c.Choices[0].failed() != nil {
 		t.Fatalf("the fast way accepts %q with %d choices", data, len(c.Choices))
 	}
-	c.ID, c.Model = "", ""
+	c.Choices[0].Finish = finishOf(c.Choices[0].Finish)
 	if thought := c.Choices[0].Delta.thinking(); thought != "" { // reasoning has several names
 		c.Choices[0].Delta = part{Reasoning: thought}
 	}
@@ -121,7 +144,11 @@ func (p *plainReader) read(said string) *chunk {
 		d.Calls = []callPart{{Index: &p.call}}
 		d.Calls[0].Function.Arguments = arguments(said)
 	}
-	return &chunk{Choices: []choice{{Index: p.choice, Delta: d}}}
+	c := &chunk{ID: string(p.id), Model: string(p.model), Choices: []choice{{Index: p.choice, Delta: d, Finish: p.finish}}}
+	if p.counted {
+		c.Usage = &p.usage
+	}
+	return c
 }
 
 func FuzzTheFastReaderReadsWhatEncodingJSONReads(f *testing.F) {
