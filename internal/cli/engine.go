@@ -14,6 +14,7 @@ import (
 	"github.com/abide-run/abide/internal/client"
 	"github.com/abide-run/abide/internal/config"
 	"github.com/abide-run/abide/internal/daemon"
+	"github.com/abide-run/abide/internal/daemon/folder"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/process/sandbox"
@@ -289,7 +290,7 @@ func (a *app) stay(ctx context.Context, code int) {
 		}
 		a.err.redirect(&boundedLog{os.Stderr, maxEngineLog}) // the standard error is the log now
 		a.needed.AwaitIdle(ctx)
-		removeEmptyLog(filepath.Join(dir, engineLog))
+		removeEmptyLog(filepath.Join(dir, folder.EngineLogName))
 	}
 	_ = a.needed.Close() // the exit code was given
 }

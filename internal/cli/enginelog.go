@@ -5,11 +5,8 @@ import (
 	"os"
 )
 
-// engineLog is the name of the file in the data folder to which an engine writes that
-// goes on after its command.
-const engineLog = "engine.log"
-
-// maxEngineLog is the maximum size of that file in bytes.
+// maxEngineLog is the maximum size of the log of an engine that goes on after its command, in
+// bytes.
 const maxEngineLog = 4 << 20
 
 // removedLines is the first line of a log from which older lines were removed.

@@ -6,10 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/abide-run/abide/internal/daemon/folder"
 )
 
 func TestTheLogOfAnEngineStaysSmall(t *testing.T) {
-	path := filepath.Join(t.TempDir(), engineLog)
+	path := filepath.Join(t.TempDir(), folder.EngineLogName)
 	f, err := openEngineLog(path)
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +45,7 @@ func TestTheLogOfAnEngineStaysSmall(t *testing.T) {
 
 // A line that is longer than the log may be is cut as well.
 func TestALongLineDoesNotMakeTheLogOfAnEngineLong(t *testing.T) {
-	f, err := openEngineLog(filepath.Join(t.TempDir(), engineLog))
+	f, err := openEngineLog(filepath.Join(t.TempDir(), folder.EngineLogName))
 	if err != nil {
 		t.Fatal(err)
 	}

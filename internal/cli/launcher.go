@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/abide-run/abide/internal/cli/launch"
+	"github.com/abide-run/abide/internal/daemon/folder"
 )
 
 // A launcher is the process that a shell or an SDK waits for. The command is over when
@@ -162,7 +163,7 @@ func detach(dir string) error {
 		return err
 	}
 	defer null.Close()
-	log, err := openEngineLog(filepath.Join(dir, engineLog))
+	log, err := openEngineLog(filepath.Join(dir, folder.EngineLogName))
 	if err != nil {
 		return err
 	}

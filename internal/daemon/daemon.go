@@ -123,7 +123,7 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 		return nil, err
 	}
 	c.Store = storeURL(c.Store, f.Database())
-	if err := stores.Check(c.Store); err != nil {
+	if err := errors.Join(stores.Check(c.Store), checkStoreName(c.Store, f.Dir(), KeyFile(c.KeyFile, f.Dir()))); err != nil {
 		return nil, err
 	}
 	c.OneCommand = c.OneCommand || c.Visitor

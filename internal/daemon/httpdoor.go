@@ -172,7 +172,7 @@ func (n *Node) isReady() bool {
 	return n.ctx.Err() == nil && err == nil && (e != nil || n.currentTakeoverError() == nil)
 }
 
-// A visitor is who makes a request.
+// A visitor describes the client that makes an HTTP request, and how it has signed in.
 type visitor struct {
 	Kind    string `json:"kind"` // "token" or "browser"
 	Expires string `json:"expires,omitempty"`

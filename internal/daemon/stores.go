@@ -40,6 +40,16 @@ func CheckStore(url string) error {
 	return stores.Check(url)
 }
 
+// checkStoreName refuses a store in a file of the data folder that the engine uses for something
+// else, and would empty or replace.
+func checkStoreName(url, dir, keyFile string) error {
+	scheme, path, _ := strings.Cut(storeName(url, dir), ":")
+	if scheme != sqlite.Scheme || !folder.Reserved(path) && storeName(url, dir) != storeName(sqlite.Scheme+":"+keyFile, dir) {
+		return nil
+	}
+	return fmt.Errorf("the URL of the store, %q: abide uses the file %s for something else: choose another name and write %s", url, filepath.Base(path), sqlite.Kind.Form)
+}
+
 // StoreFile returns the path of the file of the log in a data folder. url is the setting
 // store.url, which may be empty.
 func StoreFile(url, dir string) (string, error) {

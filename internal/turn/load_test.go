@@ -194,12 +194,20 @@ func chosenSamples() []event.Payload {
 		event.MemoryConsolidatedData{Through: 7}, event.MemoryConsolidatedData{Through: 20, Forgotten: true, Hash: "f"}, event.MemoryRecalledData{Text: "recalled"},
 		event.HistoryHiddenData{From: 1, To: 2}, event.HistoryHiddenData{From: 3, To: 30, Files: true}, event.FilesRestoredData{},
 		event.SkillsFoundData{Skills: []event.Skill{{Name: "dance"}}}, event.SkillInvokedData{Name: "dance", Content: "Do it twice."}, event.SkillInvokedData{Name: "sing"},
-		entry(1, "a", event.TodoPending), entry(1, "a", event.TodoCompleted), entry(2, "b", event.TodoInProgress),
 		event.ModeChangedData{NewMode: event.ModePlan}, event.ModeChangedData{NewMode: event.ModeInteractive, PreviousMode: event.ModePlan}, event.PlanChangedData{},
 		event.ExitPlanAskedData{RequestID: "p1", ToolCallID: "c1"}, event.ExitPlanDoneData{RequestID: "p1", Answer: &event.Answered{Key: "k8"}}, event.Empty(event.TaskDone),
 		event.SubagentSelectedData{Name: "a"}, event.Empty(event.SubagentDeselected),
 	}
-	return slices.Concat(list, compactionEvents, hookEvents, unfinishedEvents)
+	return slices.Concat(list, compactionEvents, hookEvents, chosen, unfinishedEvents)
+}
+
+// chosen are the samples that the test files of features have added.
+var chosen []event.Payload
+
+// choose adds samples to chosenSamples. A feature calls it in a test file of its own.
+func choose(list ...event.Payload) struct{} {
+	chosen = append(chosen, list...)
+	return struct{}{}
 }
 
 // unfinishedEvents are answers after which the model is asked again. They come last, so that
@@ -285,9 +293,9 @@ func TestAStoredKindChangesTheStateOrIsInert(t *testing.T) {
 		switch {
 		case k.Sent:
 		case k.Lasting && !changes:
-			t.Errorf("%s is Lasting, and no part of the state changes with it: give a fold in internal/turn a case for its body, or do not make it Lasting; if the fold depends on a value, add a sample to chosenSamples in load_test.go", k.Type)
+			t.Errorf("%s is Lasting, and no part of the state changes with it: give a fold in internal/turn a case for its body, or do not make it Lasting; if the fold depends on a value, add a sample with choose in a test file of the feature", k.Type)
 		case !changes && !k.Shapes && !k.Inert:
-			t.Errorf("no part of the state changes with %s: give a fold in internal/turn a case for its body, or make it Inert in its row in internal/event; if the fold depends on a value, add a sample to chosenSamples in load_test.go", k.Type)
+			t.Errorf("no part of the state changes with %s: give a fold in internal/turn a case for its body, or make it Inert in its row in internal/event; if the fold depends on a value, add a sample with choose in a test file of the feature", k.Type)
 		case changes && k.Inert:
 			t.Errorf("a part of the state changes with %s, and its row in internal/event says that it is Inert", k.Type)
 		}
@@ -337,12 +345,12 @@ func TestAFoldThatDependsOnAValueHasASample(t *testing.T) {
 		for body, fields := range dependent(f) {
 			found++
 			if !chosen[body] {
-				t.Errorf("a fold in internal/turn/%s depends on what event.%s says: add events of that kind to chosenSamples in load_test.go, one for each way", name, body)
+				t.Errorf("a fold in internal/turn/%s depends on what event.%s says: add events of that kind with choose in a test file of the feature, one for each way", name, body)
 				continue
 			}
 			for field := range fields {
 				if len(values[body+"."+field]) < 2 {
-					t.Errorf("a fold in internal/turn/%s depends on %s of event.%s, which is the same in all of chosenSamples in load_test.go: add an event with another one", name, field, body)
+					t.Errorf("a fold in internal/turn/%s depends on %s of event.%s, which is the same in all samples: add an event with another one with choose in a test file of the feature", name, field, body)
 				}
 			}
 		}

@@ -18,6 +18,8 @@ func entry(id int, subject, status string) event.TodoChangedData {
 	return event.TodoChangedData{ID: id, Subject: subject, Status: status}
 }
 
+var _ = choose(entry(1, "a", event.TodoPending), entry(1, "a", event.TodoCompleted), entry(2, "b", event.TodoInProgress))
+
 func hidden(from, to event.Seq) event.Payload {
 	return event.HistoryHiddenData{From: from, To: to, Reason: "rewind"}
 }

@@ -119,6 +119,16 @@ func (f *Folder) Dir() string { return f.dir }
 // DatabaseName is the name of the store in the folder.
 const DatabaseName = "abide.db"
 
+// EngineLogName is the name of the file to which an engine writes that goes on after its
+// command.
+const EngineLogName = "engine.log"
+
+// Reserved reports whether a file or folder directly in the data folder has a purpose of its own,
+// so that it cannot be the store: it may be emptied, replaced or removed.
+func Reserved(name string) bool {
+	return slices.Contains([]string{"lock", "sock", TokenName, EngineLogName, "mcp.json", "mcp-logins", "mcp-logs", "sessions", "processes", "deletions"}, name)
+}
+
 // Database returns the path of the store.
 func (f *Folder) Database() string { return f.path(DatabaseName) }
 

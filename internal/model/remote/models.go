@@ -110,8 +110,8 @@ func (a *able) UnmarshalJSON(b []byte) error {
 }
 
 // A count is a number of tokens. Anything that is not a whole number becomes zero, so
-// that the rest of the list can be used, and so does what no window has: others reckon
-// with it.
+// that the rest of the list can be used. A number that is too large for a window becomes zero,
+// too, because callers calculate with it.
 type count int
 
 func (c *count) UnmarshalJSON(b []byte) error {

@@ -351,8 +351,8 @@ func (m many) notice(out *sender, n session.Notice) {
 const maxFollowed = 100
 
 // allEvents is the one stream of a browser: events of the sessions that it names, and
-// changes in the list of all sessions. A session that is not there is told as deleted, and
-// does not keep the reader from the others.
+// changes in the list of all sessions. A session that does not exist is reported as
+// deleted, and the events of the others follow.
 func (s *Server) allEvents(w http.ResponseWriter, r *http.Request) error {
 	places, err := followed(r.URL.Query()["sessions"])
 	if err != nil {

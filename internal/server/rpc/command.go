@@ -91,9 +91,9 @@ func (c *conn) respond(ctx context.Context, p api.RespondParams) (api.Success, e
 	return api.Success{Success: won}, noSession(p.SessionID, err)
 }
 
-// answerCommand takes that a command was carried out. Of one that nobody knows of
-// that is no fault, as the protocol has it: nothing waits for it. Somebody who was
-// slower than another is told so.
+// answerCommand records that a client has carried out a command. As the protocol has it, an
+// answer to an unknown command is no error, because nothing waits for it. If another client
+// has answered before, the result says so.
 func (c *conn) answerCommand(ctx context.Context, p api.AnswerCommandParams) (api.Success, error) {
 	if p.RequestID == "" {
 		return api.Success{}, missing("requestId")

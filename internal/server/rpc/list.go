@@ -262,8 +262,8 @@ func parseHash(text string) (hash eventlog.Hash, ok bool) {
 	return hash, err == nil && copy(hash[:], b) == len(hash) && len(b) == len(hash)
 }
 
-// stopped is a page that an error ended. That the log is damaged there is told
-// with what can be read before it.
+// stopped returns a page that ends early because of an error. If the log is damaged, the page
+// has the events before the damage and describes the damage.
 func stopped(r api.ReadResult, id event.SessionID, err error) (api.ReadResult, error) {
 	var damage *eventlog.Damage
 	if errors.As(err, &damage) {

@@ -173,14 +173,14 @@ func TestAMethodHasAKeyOrMayBeRepeated(t *testing.T) {
 		case keyed[h.params] && !h.keeps:
 			t.Errorf("the params of api.%s have a key, and its handler does not read it: record it with what the request does, or a relay may send it twice", method)
 		case !keyed[h.params] && !listed:
-			t.Errorf("a relay may send api.%s twice: give its params a Key with the tag abideKey, and what it records the same key, or add it to repeatable in methods_test.go", method)
+			t.Errorf("a relay may send api.%s twice: give its params a Key with the tag abideKey, and what it records the same key, or give its name to mayRepeat in a test file of its feature, package rpc", method)
 		case keyed[h.params] && listed:
-			t.Errorf("api.%s has a key, and is in repeatable in methods_test.go", method)
+			t.Errorf("api.%s has a key, and mayRepeat is given its name", method)
 		}
 	}
 	for _, method := range listing {
 		if !taken[method] {
-			t.Errorf("api.%s in repeatable in methods_test.go is no method", method)
+			t.Errorf("api.%s, which mayRepeat is given, is no method", method)
 		}
 	}
 }
@@ -321,7 +321,16 @@ func lastParam(f *ast.FuncType) string {
 
 // repeatable are the methods whose requests may be carried out twice: they only read, or
 // they set something to a value, or the second one finds nothing left to do.
-var repeatable = strings.Fields(`
+var repeatable []string
+
+// mayRepeat adds methods to repeatable, by the names of their constants. A feature calls it in a
+// test file of its own.
+func mayRepeat(names ...string) struct{} {
+	repeatable = append(repeatable, names...)
+	return struct{}{}
+}
+
+var _ = mayRepeat(strings.Fields(`
 	Activity AgentDeselect AgentGetCurrent AgentList AgentReload AgentSelect AgentSetPrompt Attach AuthGetStatus CheckInUse CommandsList ContextInfo
 	ContinueAll Cost CurrentTools EventLogRead EventLogTail Events FolderAddTrusted FolderIsTrusted GetForeground HistoryAbort HistoryCancel
 	HistoryContext HistoryRewind HistoryTruncate InferenceResponseChunk InferenceResponseStart InferenceSetProvider InstructionDiscover InstructionPaths
@@ -339,7 +348,7 @@ var repeatable = strings.Fields(`
 	SetReasoningEffort ShellKill Shutdown SkillsDisable SkillsDiscover SkillsEnable SkillsEnsureLoaded SkillsInvoked SkillsList SkillsPaths SkillsReload
 	Snapshot Status StatusGet TaskOutput TaskStop Tasks ToolsList URLsUnrestricted UsageMetrics Verify WorkspaceCreateFile WorkspaceDiff WorkspaceEnsure
 	WorkspaceGet WorkspaceListCheckpoints WorkspaceListFiles WorkspaceReadCheckpoint WorkspaceReadFile WorkspacesList
-`)
+`)...)
 
 // leaveTwo are methods without a key whose second request leaves something behind: a fork, a
 // remark, a file or a version of a page too many. Nothing is lost by that.

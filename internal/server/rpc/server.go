@@ -370,8 +370,8 @@ func on[P, R any](f func(*conn, context.Context, P) (R, error)) method {
 }
 
 // wireError turns any error into what a client may see. It is the only place
-// that does. If the server is about to leave, that is why: whatever a request
-// was told meanwhile only follows from it.
+// that does. If the server is stopping, the client gets that as the reason: other errors
+// of the request only follow from it.
 func (c *conn) wireError(method string, err error) error {
 	if cause := context.Cause(c.serving); lost(cause) {
 		err = cause

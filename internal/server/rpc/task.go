@@ -63,8 +63,7 @@ func (c *conn) withAgents(ctx context.Context, id event.SessionID, list []api.Ta
 	return list, err
 }
 
-// whose checks that a request says whose command it means, and that there is such a
-// session.
+// whose checks that a request names the session of a command, and that this session exists.
 func (c *conn) whose(ctx context.Context, id event.SessionID, method string) error {
 	switch {
 	case c.server.opts.Tasks == nil:

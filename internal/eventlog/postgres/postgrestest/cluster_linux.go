@@ -152,9 +152,6 @@ func (c *Cluster) Down(t testing.TB, s os.Signal) {
 	c.server = nil
 }
 
-// PID returns the process id of the server.
-func (c *Cluster) PID() int { return c.server.Process.Pid }
-
 // Dir returns the folder with the files of the server.
 func (c *Cluster) Dir() string { return c.dir }
 
