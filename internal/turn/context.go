@@ -158,6 +158,9 @@ func (c *Context) loadMeasured(events []event.Event) error {
 		case event.ContextEpoch, event.HistoryHidden:
 			stale = true
 		case event.AssistantUsage:
+			if !e.Mentions("anchor") {
+				continue // the provider did not count this request
+			}
 			d, err := event.As[event.AssistantUsageData](e)
 			if err != nil {
 				return err
