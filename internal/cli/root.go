@@ -38,7 +38,7 @@ const rootExamples = `  abide demo                                see in half a 
 // rootCommand returns the tree of commands.
 func (a *app) rootCommand() *cobra.Command {
 	f := &runFlags{}
-	plain := false
+	plain, version := false, false
 	root := &cobra.Command{
 		Use:           "abide",
 		Short:         "An agent runtime that loses nothing",
@@ -49,6 +49,9 @@ func (a *app) rootCommand() *cobra.Command {
 		Args:          noSuchCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
+			case version:
+				a.out.printf("%s\n", a.build())
+				return nil
 			case cmd.Flags().Changed("prompt"):
 				return a.run(cmd.Context(), f, args)
 			case a.chats() && (plain || dumb()):
@@ -59,11 +62,12 @@ func (a *app) rootCommand() *cobra.Command {
 			return cmd.Help()
 		},
 	}
-	root.Version = a.build().String()
-	root.SetVersionTemplate("{{.Version}}\n")
 	f.register(root.Flags())
 	root.Flags().BoolVar(&plain, "plain", false, "draw nothing twice in the chat, for screen readers and logs")
 	hideAllBut(root.Flags(), "prompt", "plain", "resume", "continue", "model", "yolo", "sealed")
+	// A version with a template, as cobra has it, would link text/template, which calls methods
+	// by name: the linker could drop no exported method, and the program would be twice as large.
+	root.Flags().BoolVarP(&version, "version", "v", false, "print the version")
 	root.PersistentFlags().StringVar(&a.home, "home", "", "data folder `DIR` (default $ABIDE_HOME, or $XDG_DATA_HOME/abide)")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print only errors and questions on stderr")
 	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "error", "log messages of `LEVEL` and above on stderr: none, error, warning, info, debug or all")
