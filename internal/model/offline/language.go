@@ -13,13 +13,13 @@ import (
 // introduction is the reply to an instruction that is not in the language.
 const introduction = "I am the offline model: I need no key, and I do only what I am told in one of these forms.\n" +
 	"\n" +
-	"  Reply with exactly: HELLO\n" +
-	"  Use TOOL with value 'V', then reply with the result\n" +
-	"  Use view with {\"path\":\"README.md\"}\n" +
-	"  Call A with value 'x' and B with value 'y', then reply with both results\n" +
-	"  Run `date`\n" +
-	"  Run `sleep 60` in the background\n" +
-	"  Ask me: which colour do you like?\n" +
+	"    Reply with exactly: HELLO\n" +
+	"    Use TOOL with value 'V', then reply with the result\n" +
+	"    Use view with {\"path\":\"README.md\"}\n" +
+	"    Call A with value 'x' and B with value 'y', then reply with both results\n" +
+	"    Run `date`\n" +
+	"    Run `sleep 60` in the background\n" +
+	"    Ask me: which colour do you like?\n" +
 	"\n" +
 	"For a conversation, configure a provider and name one of its models."
 
