@@ -212,6 +212,8 @@ func (c *chat) update(m tea.Msg) tea.Cmd {
 		return c.sent(m)
 	case focusMsg:
 		return c.focus()
+	case aloneMsg:
+		return c.pressedAlone(m)
 	case answeredMsg:
 		return c.answered(m)
 	case tickMsg:

@@ -43,6 +43,7 @@ func (c *chat) key(m tea.KeyPressMsg) tea.Cmd {
 // chatKey handles a key for the question or the editor.
 func (c *chat) chatKey(name, typed string) tea.Cmd {
 	if name == "ctrl+c" {
+		c.questions.pressed = ""
 		return c.ctrlC()
 	}
 	if q := c.questions.first(); q != nil && c.questions.focused && !c.questions.typing {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -48,6 +49,9 @@ type questions struct {
 	focused bool            // true if keys go to the question
 	typing  bool            // true if what is typed is the answer to the question
 	help    bool            // true if the answers are explained
+	pressed string          // letter that is an answer if no other key follows; "" if there is none
+
+	pressedAt time.Time
 }
 
 // first returns the question that is shown; nil if there is none.
@@ -71,7 +75,7 @@ func (q *questions) add(asked Question, now time.Time) {
 
 // begin shows the next question. Keys do not go to it yet.
 func (q *questions) begin(now time.Time) {
-	q.shown, q.focused, q.typing, q.help = now, false, false, false
+	q.shown, q.focused, q.typing, q.help, q.pressed = now, false, false, false, ""
 }
 
 // close removes a question that is not open any more. It reports whether somebody else
@@ -130,17 +134,67 @@ func (c *chat) focus() tea.Cmd {
 	return nil
 }
 
-// questionKey handles a key that goes to the question.
+// alone is the time for which a letter has to be the only key before it counts as an answer.
+// Somebody who types a message while a question has the keys answers nothing.
+const alone = 250 * time.Millisecond
+
+// aloneMsg says that no key may have followed one that was pressed at a moment.
+type aloneMsg struct{ at time.Time }
+
+// questionKey handles a key that goes to the question. A letter that means something there
+// waits for a moment; if another key follows, both are the beginning of a message.
 func (c *chat) questionKey(key string) tea.Cmd {
-	q := c.questions.first()
-	switch key {
-	case "esc", "tab":
+	before := c.questions.pressed
+	c.questions.pressed = ""
+	switch {
+	case before != "" && key == "enter":
+		return c.questionLetter(before)
+	case before != "" && isTyped(key):
+		return c.typeInstead(before + key)
+	case key == "esc" || key == "tab":
 		c.questions.focused = false
 		c.questions.shown = c.now().Add(calmAfterLeaving)
 		return nil
-	case "enter", "space", " ":
+	case key == "enter" || key == "space" || key == " ":
 		c.notify("press a letter: Enter and Space answer nothing")
 		return nil
+	case !isTyped(key):
+		c.notify("that key answers nothing")
+		return nil
+	}
+	if _, ok := c.questions.first().Answer(key); !ok && !strings.Contains("?dr", key) {
+		return c.typeInstead(key)
+	}
+	at := c.now()
+	c.questions.pressed, c.questions.pressedAt = key, at
+	return tea.Tick(alone, func(time.Time) tea.Msg { return aloneMsg{at} })
+}
+
+// isTyped reports whether a key is a character, and not the name of a key.
+func isTyped(key string) bool { return key != "space" && utf8.RuneCountInString(key) == 1 }
+
+// typeInstead takes what went to the question for the beginning of a message. The question
+// has the keys again when the message is sent.
+func (c *chat) typeInstead(typed string) tea.Cmd {
+	c.questions.focused = false
+	c.editor.Insert(typed)
+	return c.completions()
+}
+
+// pressedAlone does what a letter stands for that no other key has followed.
+func (c *chat) pressedAlone(m aloneMsg) tea.Cmd {
+	key := c.questions.pressed
+	if key == "" || !c.questions.pressedAt.Equal(m.at) || !c.questions.focused || c.questions.first() == nil || c.overlay != nil {
+		return nil
+	}
+	c.questions.pressed = ""
+	return tea.Batch(c.questionLetter(key), c.tick(), c.awaitCalm())
+}
+
+// questionLetter does what a letter stands for.
+func (c *chat) questionLetter(key string) tea.Cmd {
+	q := c.questions.first()
+	switch key {
 	case "?":
 		c.questions.help = !c.questions.help
 		return nil
@@ -154,7 +208,6 @@ func (c *chat) questionKey(key string) tea.Cmd {
 	}
 	answer, ok := q.Answer(key)
 	if !ok {
-		c.notify("that key answers nothing")
 		return nil
 	}
 	return c.answer(q, answer)

@@ -70,14 +70,70 @@ func TestWhenAQuestionTakesTheKeys(t *testing.T) {
 	if !focused(time.Millisecond) {
 		t.Error("the next question never gets the keys")
 	}
-	for _, key := range []string{"enter", "space", " ", "x"} {
-		if cmd := c.questionKey(key); cmd != nil {
+	for _, key := range []string{"enter", "space", " ", "f1"} {
+		if cmd := c.questionKey(key); cmd != nil || !c.questions.focused {
 			t.Errorf("%q answers", key)
 		}
 	}
 	c.paste("yes\n")
 	if c.questions.focused || c.editor.Text() != "yes\n" {
 		t.Error("a paste is no draft")
+	}
+}
+
+// Somebody who types a message while a question has the keys answers nothing, whatever
+// letters it begins with.
+func TestAMessageAnswersNoQuestion(t *testing.T) {
+	for _, message := range []string{"yes, and then the tests", "no", "can you", "use y", "run it", "do it", "?!", "yy"} {
+		c, now := newChat(80, 24)
+		c.questions.add(asked{"q"}, *now)
+		*now = now.Add(calm)
+		c.focus()
+		for i, r := range message {
+			c.chatKey(string(r), string(r))
+			if pending := c.questions.pressed; pending != "" && i > 0 {
+				t.Errorf("%q: %q waits to be an answer", message, pending)
+			}
+			if i == 0 { // the moment of the first key is over too early only if no other key follows
+				*now = now.Add(alone / 2)
+			}
+		}
+		c.pressedAlone(aloneMsg{now.Add(-alone / 2)})
+		if c.editor.Text() != message || c.questions.focused || c.questions.sending != "" || c.questions.typing || c.questions.help || c.overlay != nil {
+			t.Errorf("%q is taken for %q; the question has the keys: %t, is answered: %t", message, c.editor.Text(), c.questions.focused, c.questions.sending != "")
+		}
+	}
+}
+
+// A letter alone answers, after a moment or with Enter.
+func TestALetterAloneAnswers(t *testing.T) {
+	for name, then := range map[string]func(*chat, time.Time) bool{
+		"a moment": func(c *chat, at time.Time) bool { c.pressedAlone(aloneMsg{at}); return true },
+		"Enter":    func(c *chat, _ time.Time) bool { c.chatKey("enter", ""); return true },
+		"another moment": func(c *chat, at time.Time) bool {
+			c.pressedAlone(aloneMsg{at.Add(-1)})
+			return false
+		},
+		"Esc":    func(c *chat, at time.Time) bool { c.chatKey("esc", ""); c.pressedAlone(aloneMsg{at}); return false },
+		"Ctrl-C": func(c *chat, at time.Time) bool { c.chatKey("ctrl+c", ""); c.pressedAlone(aloneMsg{at}); return false },
+		"its end": func(c *chat, at time.Time) bool {
+			c.questions.add(asked{"q2"}, at)
+			c.questions.close("q", at)
+			c.questions.focused = true
+			c.pressedAlone(aloneMsg{at})
+			return false
+		},
+	} {
+		c, now := newChat(80, 24)
+		c.questions.add(asked{"q"}, *now)
+		*now = now.Add(calm)
+		c.focus()
+		if c.chatKey("y", "y"); c.questions.sending != "" {
+			t.Errorf("%s: the key is an answer at once", name)
+		}
+		if answers := then(c, *now); (c.questions.sending == "q") != answers || !c.editor.Empty() {
+			t.Errorf("%s: answered is %q, want %t; the editor has %q", name, c.questions.sending, answers, c.editor.Text())
+		}
 	}
 }
 
