@@ -12,7 +12,7 @@ var layers = []layer{
 	{name: "documents, and what adds to the library of the language", packages: []string{"attach", "docs", "lazyregexp", "schema", "seal", "spelling"}},
 	{name: "words, and the auditor that shares not even these", packages: []string{"event", "audit"}},
 	{name: "ports and leaves", packages: []string{
-		"eventlog", "approval", "process", "jsonrpc",
+		"eventlog", "eventlog/group", "eventlog/record", "approval", "process", "jsonrpc",
 		"model", "model/answer", "model/catalog", "model/local", "model/plainjson", "model/profile", "model/provider", "model/remote",
 	}},
 	{name: "workspaces", packages: []string{"workspace"}},

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -109,4 +110,59 @@ func (l *Listing) Yields(s Session) bool {
 // yielded: sessions that were created meanwhile are not part of the listing.
 func (l *Listing) YieldsMoved(s Session) bool {
 	return !s.Created.After(l.Began()) && l.Yields(s)
+}
+
+// The number of sessions of a part of a listing. The first part is small, so that a caller
+// that wants few sessions gets them at once.
+const (
+	firstPart = 64
+	lastPart  = 1024
+)
+
+// A Lister reads sessions of an index for a listing. What it returns may be more than the
+// query selects.
+type Lister interface {
+	// Part returns the first n sessions of a query from q.After on, in the order of a listing.
+	Part(ctx context.Context, q Query, n int) ([]Session, error)
+	// Moved returns all sessions of a query that changed after a time, in the same order.
+	Moved(ctx context.Context, q Query, after time.Time) ([]Session, error)
+}
+
+// Walk calls yield for the sessions of the listing until it returns false. It reads them in
+// parts, so that nothing is held while yield runs. The sessions that changed meanwhile are read
+// at once, because they may change again.
+func (l *Listing) Walk(ctx context.Context, from Lister, yield func(Session) bool) error {
+	if l.q.After.Moved() {
+		return nil
+	}
+	q := l.q
+	for n := firstPart; ; n = min(2*n, lastPart) {
+		part, err := from.Part(ctx, q, n)
+		if err != nil {
+			return err
+		}
+		for _, s := range part {
+			if l.Yields(s) && !yield(s) {
+				return nil
+			}
+		}
+		if len(part) < n {
+			break
+		}
+		q.After = part[len(part)-1].Place(part[0].Modified)
+	}
+	if l.Began().IsZero() {
+		return nil
+	}
+	q.After = Place{}
+	moved, err := from.Moved(ctx, q, l.Began())
+	if err != nil {
+		return err
+	}
+	for _, s := range moved {
+		if l.YieldsMoved(s) && !yield(s) {
+			return nil
+		}
+	}
+	return nil
 }

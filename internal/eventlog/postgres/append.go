@@ -10,6 +10,8 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/group"
+	"github.com/abide-run/abide/internal/eventlog/record"
 )
 
 // An addition is a batch that is prepared for storing: checked, hashed, joined and sealed.
@@ -46,13 +48,13 @@ func (s *Store) prepare(ctx context.Context, id event.SessionID, batch eventlog.
 	if size := batchSize(batch); size > maxBatch {
 		return nil, fmt.Errorf("the events have %d MiB, and the database takes %d MiB at once: append fewer", size>>20, maxBatch>>20)
 	}
-	a := &addition{id: id, after: batch.After, end: end, body: join(batch.Events), jobs: batch.Jobs, events: len(batch.Events), costs: eventlog.CostsIn(id, batch.Events)}
+	a := &addition{id: id, after: batch.After, end: end, body: record.Join(batch.Events), jobs: batch.Jobs, events: len(batch.Events), costs: eventlog.CostsIn(id, batch.Events)}
 	if batch.Info != nil {
 		if a.entry, err = newEntry(*batch.Info); err != nil {
 			return nil, err
 		}
 	}
-	a.sealed, err = s.seal(ctx, id, batch.Secrets)
+	a.sealed, err = s.sealing.Seal(ctx, id, batch.Secrets)
 	return a, err
 }
 
@@ -71,7 +73,7 @@ func batchSize(b eventlog.Batch) (size int) {
 func (s *Store) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
 	a, err := s.prepare(ctx, id, batch)
 	if err == nil {
-		err = s.do(ctx, s.appending(a))
+		err = s.queue.Do(ctx, s.appending(a))
 	}
 	if err != nil {
 		return eventlog.End{}, fmt.Errorf("append to %s after event %d: %w", id, batch.After.Seq, err)
@@ -81,7 +83,7 @@ func (s *Store) Append(ctx context.Context, id event.SessionID, batch eventlog.B
 
 // appending returns the op that stores an addition. Most are a single statement.
 func (s *Store) appending(a *addition) *op {
-	o := &op{events: a.events, stored: a.isStored}
+	o := &op{Op: group.Op{Events: a.events}, stored: a.isStored}
 	if len(a.jobs) == 0 && len(a.sealed) == 0 {
 		o.statement, o.refused = a.statement, func() error { return s.whyRefused(a) }
 		return o
@@ -169,8 +171,8 @@ func (s *Store) whyRefused(a *addition) error {
 func whyRefused(ctx context.Context, q querier, a *addition) error {
 	h, err := findHead(ctx, q, a.id)
 	switch {
-	case err == nil && h.damage != nil && a.after != (eventlog.End{}):
-		return h.damage
+	case err == nil && h.Damage != nil && a.after != (eventlog.End{}):
+		return h.Damage
 	case err == nil || errors.Is(err, eventlog.ErrNotFound):
 		return eventlog.ErrConflict
 	}
@@ -181,14 +183,14 @@ func whyRefused(ctx context.Context, q querier, a *addition) error {
 // else can have stored an event with its id.
 func (a *addition) isStored(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	h, err := findHead(ctx, conn, a.id)
-	if errors.Is(err, eventlog.ErrNotFound) || err == nil && h.end.Seq < a.end.Seq {
+	if errors.Is(err, eventlog.ErrNotFound) || err == nil && h.End.Seq < a.end.Seq {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	end, err := endAt(ctx, conn, h, a.end.Seq)
-	if _, damaged := errors.AsType[*fault](err); damaged {
+	end, err := record.EndAt(ctx, rows{conn}, h, a.end.Seq)
+	if _, damaged := errors.AsType[*record.Fault](err); damaged {
 		return false, nil
 	}
 	return end == a.end, err

@@ -6,19 +6,14 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
-	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/group"
 )
-
-// maxEvents is the number of events after which a transaction takes no more ops. It limits
-// how long the first append of a transaction waits for the last.
-const maxEvents = 512
 
 // patience is how long changes wait for a server that is away before the store closes.
 const patience = 2 * time.Minute
@@ -26,7 +21,7 @@ const patience = 2 * time.Minute
 // An op is a change that waits to be committed. It is a single statement, which goes to the
 // server together with those of other ops, or a function that talks to it.
 type op struct {
-	events int
+	group.Op
 	// statement returns the text and the arguments of the change. It has the fence of the
 	// writing among its conditions, and returns a row if it has changed something.
 	statement func(*writing) (string, []any)
@@ -40,9 +35,7 @@ type op struct {
 	// was lost.
 	stored func(context.Context, *pgx.Conn) (bool, error)
 
-	changed changed    // whether the statement has changed something
-	err     error      // outcome, set by the writer
-	result  chan error // receives err once
+	changed changed // whether the statement has changed something
 }
 
 // A refusal is the error of an op that failed before it changed anything. The other ops in its
@@ -66,89 +59,13 @@ func (w *writing) now() int64 {
 	return w.clock
 }
 
-// A queue holds the changes that wait to be committed, as in package sqlite: if no goroutine
-// is committing, the caller that adds a change commits it itself.
-type queue struct {
-	mu   sync.Mutex
-	idle sync.Cond // signals that busy became false
-	ops  []*op
-	busy bool // true while a goroutine commits
-}
-
-// do commits a change and waits for the outcome. ctx is only checked at the start: an error
-// means that nothing was changed.
-func (s *Store) do(ctx context.Context, o *op) error {
-	o.result = make(chan error, 1)
-	q := &s.queue
-	q.mu.Lock()
-	if err := s.open(ctx); err != nil {
-		q.mu.Unlock()
-		return err
-	}
-	q.ops = append(q.ops, o)
-	ours := !q.busy
-	q.busy = true
-	q.mu.Unlock()
-	if ours {
-		runtime.Gosched() // lets callers that are about to append join the group
-		s.commitGroup(q.take())
-		if q.more() {
-			go s.commitRest() // Close waits for it
-		}
-	}
-	return <-o.result
-}
-
-// commitRest commits groups until the queue is empty.
-func (s *Store) commitRest() {
-	for more := true; more; more = s.queue.more() {
-		s.commitGroup(s.queue.take())
-	}
-}
-
-// take removes the next group from the queue.
-func (q *queue) take() []*op {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n, events := 0, 0
-	for n < len(q.ops) && events < maxEvents {
-		events += q.ops[n].events
-		n++
-	}
-	group := q.ops[:n:n]
-	q.ops = q.ops[n:]
-	return group
-}
-
-// more reports whether ops wait. If none do, the queue is no longer busy.
-func (q *queue) more() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.ops) > 0 {
-		return true
-	}
-	q.ops, q.busy = nil, false
-	q.idle.Broadcast()
-	return false
-}
-
-// waitIdle waits until no goroutine is committing.
-func (q *queue) waitIdle() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for q.busy {
-		q.idle.Wait()
-	}
-}
-
-// commitGroup commits ops and sends each its outcome.
+// commitGroup commits ops and sets the outcome of each.
 func (s *Store) commitGroup(group []*op) {
 	s.commit(group)
 	for _, o := range group {
-		if o.err == nil && o.refused != nil && o.changed == no {
-			o.err = o.refused()
+		if o.Err == nil && o.refused != nil && o.changed == no {
+			o.Err = o.refused()
 		}
-		o.result <- o.err
 	}
 }
 
@@ -181,10 +98,10 @@ func (s *Store) commit(group []*op) {
 			}
 			return
 		default:
-			group[0].err = s.explain(err)
+			group[0].Err = s.explain(err)
 			return
 		}
-		s.shut(s.broken)
+		s.queue.Shut(s.broken)
 		return
 	}
 	setAll(group, s.broken)
@@ -193,7 +110,7 @@ func (s *Store) commit(group []*op) {
 // setAll sets the outcome of all ops.
 func setAll(group []*op, err error) {
 	for _, o := range group {
-		o.err = err
+		o.Err = err
 	}
 }
 
@@ -207,7 +124,7 @@ func (s *Store) transact(group []*op) (err error) {
 		}
 	}()
 	for _, o := range group {
-		o.err, o.changed = nil, unknown
+		o.Err, o.changed = nil, unknown
 	}
 	s.write.last = rand.Text()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -305,7 +222,7 @@ func (s *Store) step(ctx context.Context, tx pgx.Tx, o *op) error {
 	}
 	err := o.apply(ctx, s.write, tx)
 	if r, refused := errors.AsType[refusal](err); refused {
-		o.err, err = r.error, nil
+		o.Err, err = r.error, nil
 	}
 	return err
 }
@@ -334,8 +251,8 @@ func (s *Store) recover(group []*op, cause error) (committed bool, broken error)
 		select {
 		case <-ctx.Done():
 			broken = fmt.Errorf("%w: the server was away for more than %s: %w", eventlog.ErrClosed, patience, s.explain(errors.Join(err, cause)))
-		case <-s.closing: // nobody waits for the server any more
-			broken = fmt.Errorf("%w: %w", s.cause, s.explain(errors.Join(err, cause)))
+		case <-s.queue.Closed(): // nobody waits for the server any more
+			broken = fmt.Errorf("%w: %w", s.queue.Err(), s.explain(errors.Join(err, cause)))
 		case <-time.After(pause):
 			continue
 		}
@@ -400,16 +317,16 @@ func learn(ctx context.Context, conn *pgx.Conn, group []*op) error {
 // whether they were made.
 func (s *Store) lookUp(ctx context.Context, group []*op, broken error) {
 	for _, o := range group {
-		o.err = broken
+		o.Err = broken
 		if o.stored == nil {
-			o.err = fmt.Errorf("%w: %w", eventlog.ErrClosed, broken)
+			o.Err = fmt.Errorf("%w: %w", eventlog.ErrClosed, broken)
 			continue
 		}
 		switch stored, err := o.stored(ctx, s.write.conn); {
 		case err != nil:
-			o.err = fmt.Errorf("%w: %w", eventlog.ErrClosed, broken)
+			o.Err = fmt.Errorf("%w: %w", eventlog.ErrClosed, broken)
 		case stored:
-			o.err, o.changed = nil, yes
+			o.Err, o.changed = nil, yes
 		}
 	}
 }

@@ -9,13 +9,15 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/group"
+	"github.com/abide-run/abide/internal/eventlog/record"
 )
 
 // Fork implements eventlog.Store.
 func (s *Store) Fork(ctx context.Context, child, parent event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
 	a, err := s.prepare(ctx, child, batch)
 	if err == nil {
-		err = s.do(ctx, &op{events: a.events, stored: a.isStored, apply: func(ctx context.Context, w *writing, tx pgx.Tx) error { return s.fork(ctx, w, tx, a, parent) }})
+		err = s.queue.Do(ctx, &op{Op: group.Op{Events: a.events}, stored: a.isStored, apply: func(ctx context.Context, w *writing, tx pgx.Tx) error { return s.fork(ctx, w, tx, a, parent) }})
 	}
 	if err != nil {
 		return eventlog.End{}, fmt.Errorf("fork %s from %s at event %d: %w", child, parent, batch.After.Seq, err)
@@ -31,14 +33,14 @@ func (s *Store) fork(ctx context.Context, w *writing, tx pgx.Tx, a *addition, pa
 		return refusal{err}
 	case err != nil:
 		return err
-	case from.damage != nil && a.after.Seq >= from.damage.Seq:
-		return refusal{from.damage}
-	case !from.reaches(a.after):
+	case from.Damage != nil && a.after.Seq >= from.Damage.Seq:
+		return refusal{from.Damage}
+	case !from.Reaches(a.after):
 		return refusal{eventlog.ErrConflict}
 	}
-	end, err := endAt(ctx, tx, from, a.after.Seq)
-	if f, damaged := errors.AsType[*fault](err); damaged {
-		return refusal{&eventlog.Damage{Session: parent, Seq: f.at, Reason: f.reason}}
+	end, err := record.EndAt(ctx, rows{tx}, from, a.after.Seq)
+	if f, damaged := errors.AsType[*record.Fault](err); damaged {
+		return refusal{&eventlog.Damage{Session: parent, Seq: f.At, Reason: f.Reason}}
 	}
 	if err != nil {
 		return err
@@ -46,13 +48,13 @@ func (s *Store) fork(ctx context.Context, w *writing, tx pgx.Tx, a *addition, pa
 	if end != a.after {
 		return refusal{eventlog.ErrConflict}
 	}
-	text, args := a.creation(w, &from.session)
+	text, args := a.creation(w, &from.Session)
 	return s.store(ctx, tx, a, text, args)
 }
 
 // Delete implements eventlog.Store.
 func (s *Store) Delete(ctx context.Context, id event.SessionID) error {
-	err := s.change(ctx, id, func(ctx context.Context, tx pgx.Tx, h head) error { return remove(ctx, tx, h.session) })
+	err := s.change(ctx, id, func(ctx context.Context, tx pgx.Tx, h record.Head) error { return remove(ctx, tx, h.Session) })
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
 	}
@@ -110,17 +112,17 @@ func release(ctx context.Context, tx pgx.Tx, session int64) (parent int64, err e
 // session as it is until its last fork is deleted.
 func cut(ctx context.Context, tx pgx.Tx, session int64, n event.Seq) error {
 	h, err := scanHead("", tx.QueryRow(ctx, selectHead+"id = $1", session))
-	if err != nil || h.end.Seq == n {
+	if err != nil || h.End.Seq == n {
 		return err
 	}
-	end, err := endAt(ctx, tx, h, n)
-	if _, damaged := errors.AsType[*fault](err); damaged {
+	end, err := record.EndAt(ctx, rows{tx}, h, n)
+	if _, damaged := errors.AsType[*record.Fault](err); damaged {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if n > h.shared {
+	if n > h.Shared {
 		if err := shorten(ctx, tx, session, end); err != nil {
 			return err
 		}
@@ -128,35 +130,35 @@ func cut(ctx context.Context, tx pgx.Tx, session int64, n event.Seq) error {
 	if _, err := tx.Exec(ctx, "DELETE FROM records WHERE session = $1 AND first > $2", session, int64(n)); err != nil {
 		return err
 	}
-	base := h.base
-	if n < h.shared {
-		h.shared, base = n, end.Hash
+	base := h.Base
+	if n < h.Shared {
+		h.Shared, base = n, end.Hash
 	}
 	_, err = tx.Exec(ctx, "UPDATE sessions SET seq = $2, head = $3, shared = $4, base = CASE WHEN parent IS NULL THEN base ELSE $5 END, words = $2 WHERE id = $1",
-		session, int64(n), end.Hash[:], int64(h.shared), base[:])
+		session, int64(n), end.Hash[:], int64(h.Shared), base[:])
 	return err
 }
 
 // shorten shortens the record that contains an end to the events up to it: a fork may begin in
 // the middle of a record.
 func shorten(ctx context.Context, tx pgx.Tx, session int64, end eventlog.End) error {
-	r, err := recordOf(ctx, tx, session, end.Seq)
-	if err != nil || r.last() == end.Seq {
+	r, err := record.With(ctx, rows{tx}, session, end.Seq)
+	if err != nil || r.Last() == end.Seq {
 		return err
 	}
-	_, err = tx.Exec(ctx, "UPDATE records SET head = $3, body = $4 WHERE session = $1 AND first = $2", session, int64(r.first), end.Hash[:], r.upTo(end.Seq))
+	_, err = tx.Exec(ctx, "UPDATE records SET head = $3, body = $4 WHERE session = $1 AND first = $2", session, int64(r.First), end.Hash[:], r.UpTo(end.Seq))
 	return err
 }
 
 // Quarantine implements eventlog.Store.
 func (s *Store) Quarantine(ctx context.Context, id event.SessionID, d *eventlog.Damage) error {
-	err := s.change(ctx, id, func(ctx context.Context, tx pgx.Tx, h head) error {
+	err := s.change(ctx, id, func(ctx context.Context, tx pgx.Tx, h record.Head) error {
 		var at *int64
 		var reason []byte
 		if d != nil {
 			at, reason = new(int64(d.Seq)), []byte(d.Reason)
 		}
-		_, err := tx.Exec(ctx, "UPDATE sessions SET damaged = $2, reason = $3, words = -1 WHERE id = $1", h.session, at, reason)
+		_, err := tx.Exec(ctx, "UPDATE sessions SET damaged = $2, reason = $3, words = -1 WHERE id = $1", h.Session, at, reason)
 		return err
 	})
 	if err != nil {
@@ -166,8 +168,8 @@ func (s *Store) Quarantine(ctx context.Context, id event.SessionID, d *eventlog.
 }
 
 // change makes a change to a session that exists.
-func (s *Store) change(ctx context.Context, id event.SessionID, apply func(context.Context, pgx.Tx, head) error) error {
-	return s.do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
+func (s *Store) change(ctx context.Context, id event.SessionID, apply func(context.Context, pgx.Tx, record.Head) error) error {
+	return s.queue.Do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
 		h, err := findHead(ctx, tx, id)
 		if errors.Is(err, eventlog.ErrNotFound) {
 			return refusal{err}

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/record"
 )
 
 // selectSessions selects the rows that scanSession reads. Further conditions follow it.
@@ -28,20 +28,20 @@ func scanSession(row pgx.CollectableRow) (out eventlog.Session, err error) {
 		return out, err
 	}
 	out.ID, out.Parent = event.SessionID(name), event.SessionID(parent)
-	out.End.Hash = hash(head)
+	out.End.Hash = record.Hash(head)
 	out.Created, out.Modified = time.UnixMicro(created), time.UnixMicro(modified)
 	if damaged != nil {
 		out.Damage = &eventlog.Damage{Session: out.ID, Seq: event.Seq(*damaged), Reason: string(reason)}
 	}
 	if json.Unmarshal(info, &out.Info) != nil && out.Damage == nil {
-		out.Damage = &eventlog.Damage{Session: out.ID, Seq: out.End.Seq, Reason: brokenEntry}
+		out.Damage = &eventlog.Damage{Session: out.ID, Seq: out.End.Seq, Reason: record.BrokenEntry}
 	}
 	return out, nil
 }
 
 // sessions reads the index.
 func (s *Store) sessions(ctx context.Context, which string, args ...any) ([]eventlog.Session, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.queue.Open(ctx); err != nil {
 		return nil, err
 	}
 	return collect(ctx, s.reading, scanSession, selectSessions+which, args...)
@@ -54,7 +54,7 @@ func (s *Store) Session(ctx context.Context, id event.SessionID) (eventlog.Sessi
 	case err != nil:
 		return eventlog.Session{}, s.readError(err)
 	case len(found) == 0:
-		return eventlog.Session{}, notFound(id)
+		return eventlog.Session{}, record.NotFound(id)
 	}
 	return found[0], nil
 }
@@ -80,9 +80,9 @@ func (s *Store) Active(ctx context.Context) iter.Seq2[eventlog.Session, error] {
 func (s *Store) Reindex(ctx context.Context, id event.SessionID, at eventlog.End, info eventlog.Info) error {
 	e, err := newEntry(info)
 	if err == nil {
-		err = s.change(ctx, id, func(ctx context.Context, tx pgx.Tx, h head) error {
+		err = s.change(ctx, id, func(ctx context.Context, tx pgx.Tx, h record.Head) error {
 			_, err := tx.Exec(ctx, "UPDATE sessions SET active = $4, info = $5, dir = $6, busy = $7, listed = $8 WHERE id = $1 AND seq = $2 AND head = $3",
-				h.session, int64(at.Seq), at.Hash[:], e.active, e.info, e.dir, e.busy, e.listed)
+				h.Session, int64(at.Seq), at.Hash[:], e.active, e.info, e.dir, e.busy, e.listed)
 			return err
 		})
 	}
@@ -92,13 +92,6 @@ func (s *Store) Reindex(ctx context.Context, id event.SessionID, at eventlog.End
 	return nil
 }
 
-// The number of rows of a part of a listing. The first part is small, so that a caller that
-// wants few sessions gets them at once.
-const (
-	firstRows = 64
-	mostRows  = 1024
-)
-
 // inOrder is the order of a listing: that of the time of the last change.
 const inOrder = " ORDER BY s.modified DESC, s.id DESC"
 
@@ -106,58 +99,26 @@ const inOrder = " ORDER BY s.modified DESC, s.id DESC"
 // connection while the caller handles them.
 func (s *Store) Sessions(ctx context.Context, q eventlog.Query) iter.Seq2[eventlog.Session, error] {
 	return func(yield func(eventlog.Session, error) bool) {
-		if q.After.Moved() {
-			return
-		}
-		listing := eventlog.NewListing(q)
-		err := s.walkSessions(ctx, q, func(session eventlog.Session) bool {
-			return !listing.Yields(session) || yield(session, nil)
-		})
-		if err == nil && !listing.Began().IsZero() {
-			err = s.yieldMoved(ctx, q, listing, yield)
-		}
-		if err != nil && !errors.Is(err, errStopped) {
+		err := eventlog.NewListing(q).Walk(ctx, lister{s}, func(session eventlog.Session) bool { return yield(session, nil) })
+		if err != nil {
 			yield(eventlog.Session{}, s.readError(err))
 		}
 	}
 }
 
-// walkSessions calls f for the sessions of a query, the last modified first, until f returns
-// false.
-func (s *Store) walkSessions(ctx context.Context, q eventlog.Query, f func(eventlog.Session) bool) error {
-	for rows := firstRows; ; rows = min(2*rows, mostRows) {
-		c := conditions(q)
-		part, err := s.sessions(ctx, c.where.String()+inOrder+" LIMIT "+c.add(rows), c.args...)
-		if err != nil {
-			return err
-		}
-		for _, session := range part {
-			if !f(session) {
-				return errStopped
-			}
-		}
-		if len(part) < rows {
-			return nil
-		}
-		q.After = part[len(part)-1].Place(part[0].Modified)
-	}
+// A lister is the eventlog.Lister of a store.
+type lister struct{ s *Store }
+
+// Part implements eventlog.Lister.
+func (l lister) Part(ctx context.Context, q eventlog.Query, n int) ([]eventlog.Session, error) {
+	c := conditions(q)
+	return l.s.sessions(ctx, c.where.String()+inOrder+" LIMIT "+c.add(n), c.args...)
 }
 
-// yieldMoved yields the sessions that changed since the listing began. They are read at once,
-// because they may change again.
-func (s *Store) yieldMoved(ctx context.Context, q eventlog.Query, listing *eventlog.Listing, yield func(eventlog.Session, error) bool) error {
-	q.After = eventlog.Place{}
+// Moved implements eventlog.Lister.
+func (l lister) Moved(ctx context.Context, q eventlog.Query, after time.Time) ([]eventlog.Session, error) {
 	c := conditions(q)
-	moved, err := s.sessions(ctx, c.where.String()+" AND s.modified > "+c.add(listing.Began().UnixMicro())+inOrder, c.args...)
-	if err != nil {
-		return err
-	}
-	for _, session := range moved {
-		if listing.YieldsMoved(session) && !yield(session, nil) {
-			return errStopped
-		}
-	}
-	return nil
+	return l.s.sessions(ctx, c.where.String()+" AND s.modified > "+c.add(after.UnixMicro())+inOrder, c.args...)
 }
 
 // A clause is a condition that is being written, and its arguments.

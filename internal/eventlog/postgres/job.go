@@ -37,7 +37,7 @@ func dueColumn(t time.Time) *int64 {
 
 // jobs reads jobs.
 func (s *Store) jobs(ctx context.Context, which string, args ...any) ([]eventlog.Job, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.queue.Open(ctx); err != nil {
 		return nil, err
 	}
 	list, err := collect(ctx, s.reading, scanJob, selectJobs+which, args...)
@@ -51,7 +51,7 @@ func (s *Store) TakeJob(ctx context.Context, holder string, now, until time.Time
 		return nil, next, err
 	}
 	var taken *eventlog.Job
-	err = s.do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) (err error) {
+	err = s.queue.Do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) (err error) {
 		taken, err = take(ctx, tx, holder, now, until)
 		return err
 	}})
@@ -86,7 +86,7 @@ func take(ctx context.Context, tx pgx.Tx, holder string, now, until time.Time) (
 
 // nextJob returns the time at which the next job is due, or zero if there is none.
 func (s *Store) nextJob(ctx context.Context) (time.Time, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.queue.Open(ctx); err != nil {
 		return time.Time{}, err
 	}
 	var due *int64
@@ -99,7 +99,7 @@ func (s *Store) nextJob(ctx context.Context) (time.Time, error) {
 
 // ChangeJobs implements eventlog.Jobs.
 func (s *Store) ChangeJobs(ctx context.Context, changes ...eventlog.JobChange) error {
-	err := s.do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
+	err := s.queue.Do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
 		sessions := make([]int64, len(changes))
 		for i, c := range changes {
 			if c.Verb != eventlog.AddJob {
@@ -112,7 +112,7 @@ func (s *Store) ChangeJobs(ctx context.Context, changes ...eventlog.JobChange) e
 			if err != nil {
 				return err
 			}
-			sessions[i] = h.session
+			sessions[i] = h.Session
 		}
 		for i, c := range changes {
 			if err := changeJob(ctx, tx, sessions[i], c); err != nil {

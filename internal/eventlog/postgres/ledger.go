@@ -9,6 +9,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/record"
 )
 
 // costColumns are the columns of a sum without its session: the key, then the numbers.
@@ -88,7 +89,7 @@ func keepCosts(ctx context.Context, tx pgx.Tx, session int64) error {
 
 // Costs implements eventlog.Ledger.
 func (s *Store) Costs(ctx context.Context, q eventlog.CostQuery) ([]eventlog.Cost, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.queue.Open(ctx); err != nil {
 		return nil, err
 	}
 	list, err := collect(ctx, s.reading, scanCost, selectCosts(q), []byte(q.Session), []byte(q.Since))
@@ -126,7 +127,7 @@ func selectCosts(q eventlog.CostQuery) string {
 
 // Uncounted implements eventlog.Ledger.
 func (s *Store) Uncounted(ctx context.Context) ([]event.SessionID, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.queue.Open(ctx); err != nil {
 		return nil, err
 	}
 	list, err := collect(ctx, s.reading, func(row pgx.CollectableRow) (event.SessionID, error) {
@@ -140,8 +141,8 @@ func (s *Store) Uncounted(ctx context.Context) ([]event.SessionID, error) {
 // Recount implements eventlog.Ledger.
 func (s *Store) Recount(ctx context.Context, id event.SessionID, at eventlog.End, own []event.Event) error {
 	costs := eventlog.CostsIn(id, own)
-	err := s.change(ctx, id, func(ctx context.Context, tx pgx.Tx, h head) error {
-		if h.end != at {
+	err := s.change(ctx, id, func(ctx context.Context, tx pgx.Tx, h record.Head) error {
+		if h.End != at {
 			return nil
 		}
 		if _, err := tx.Exec(ctx, "DELETE FROM costs WHERE session = $1", []byte(id)); err != nil {
@@ -153,7 +154,7 @@ func (s *Store) Recount(ctx context.Context, id event.SessionID, at eventlog.End
 				return err
 			}
 		}
-		_, err := tx.Exec(ctx, "UPDATE sessions SET counted = true WHERE id = $1", h.session)
+		_, err := tx.Exec(ctx, "UPDATE sessions SET counted = true WHERE id = $1", h.Session)
 		return err
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/eventlog/postgres/postgrestest"
+	"github.com/abide-run/abide/internal/eventlog/record"
 )
 
 // say appends a message, and returns the new end.
@@ -328,13 +329,6 @@ func TestAcknowledgedMeansSyncedAfterALostConnection(t *testing.T) {
 	}
 }
 
-// isIdle reports whether no goroutine is committing.
-func (q *queue) isIdle() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return !q.busy
-}
-
 func TestCloseDoesNotWaitForAServerThatIsAway(t *testing.T) {
 	c := postgrestest.Start(t)
 	s := open(t, c.URL())
@@ -348,7 +342,7 @@ func TestCloseDoesNotWaitForAServerThatIsAway(t *testing.T) {
 		_, err := say(t, s, "s", end, "b")
 		failed <- err
 	}()
-	for s.queue.isIdle() { // until the append is under way
+	for busy := false; !busy; _, busy = s.queue.Load() { // until the append is under way
 		runtime.Gosched()
 	}
 	if err := s.Close(); err != nil {
@@ -356,5 +350,24 @@ func TestCloseDoesNotWaitForAServerThatIsAway(t *testing.T) {
 	}
 	if err := <-failed; !errors.Is(err, eventlog.ErrClosed) {
 		t.Errorf("the append ends with %v, want that the log is closed", err)
+	}
+}
+
+// Nobody but the store writes records: one that the index does not know of was put there.
+func TestARecordThatTheIndexDoesNotKnowIsDamage(t *testing.T) {
+	c := postgrestest.Start(t)
+	s := open(t, c.SchemaURL("unknown"))
+	end, err := say(t, s, "s", eventlog.End{}, "a")
+	if err == nil {
+		_, err = say(t, s, "s", end, "b")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Exec(t, "unknown", "INSERT INTO records SELECT session, 3, head, body FROM records WHERE first = 2")
+	for _, err = range s.Read(t.Context(), "s", 0) {
+	}
+	if d, damaged := errors.AsType[*eventlog.Damage](err); !damaged || *d != (eventlog.Damage{Session: "s", Seq: 3, Reason: record.Unknown}) {
+		t.Errorf("a session with a record too many ends with %v", err)
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/group"
 	"github.com/abide-run/abide/internal/seal"
 )
 
@@ -69,13 +70,10 @@ type Store struct {
 	write   *writing // used only by the goroutine that commits the queue
 	broken  error    // reason for which nothing can be written any more; used by the same goroutine
 
-	queue     queue
-	closing   chan struct{} // closed when the store accepts no more changes
-	shutOnce  sync.Once
+	queue     *group.Queue[*op]
 	closeOnce sync.Once
-	cause     error // reason for which the store is closed; set before closing is closed
 
-	sealing sealing
+	sealing *eventlog.Sealing
 	search  searchIndex
 }
 
@@ -92,12 +90,14 @@ func Open(ctx context.Context, url string, opts eventlog.Options) (*Store, error
 	if opts.Sync == eventlog.Normal {
 		config.RuntimeParams["synchronous_commit"] = "off"
 	}
-	s := &Store{place: placeOf(config), sync: opts.Sync, config: config, closing: make(chan struct{})}
-	s.queue.idle.L = &s.queue.mu
+	s := &Store{place: placeOf(config), sync: opts.Sync, config: config}
+	s.queue = group.New(s.commitGroup)
 	s.search.store = s
-	if s.sealing.keys, err = seal.OpenFile(opts.KeyFile); err != nil {
+	keys, err := seal.OpenFile(opts.KeyFile)
+	if err != nil {
 		return nil, err
 	}
+	s.sealing = eventlog.NewSealing(keys, keyTable{s})
 	if err := s.connect(ctx, opts); err != nil {
 		s.disconnect()
 		return nil, err
@@ -140,48 +140,23 @@ func (s *Store) connect(ctx context.Context, opts eventlog.Options) error {
 	if err != nil {
 		return s.explain(err)
 	}
-	s.reading = &reading{connections, s.closing}
+	s.reading = &reading{connections, s.queue.Closed()}
 	return nil
 }
 
 // Close waits for appends that have begun, and disconnects.
 func (s *Store) Close() error {
-	s.shut(eventlog.ErrClosed)
-	s.queue.waitIdle()
+	s.queue.Shut(eventlog.ErrClosed)
+	s.queue.WaitIdle()
 	s.closeOnce.Do(s.disconnect)
 	return nil
 }
 
-// shut makes the store refuse everything from now on. Only the first cause is kept.
-func (s *Store) shut(cause error) {
-	s.shutOnce.Do(func() {
-		s.cause = cause
-		close(s.closing)
-	})
-}
-
-// open returns the reason for which the store cannot be used, or nil.
-func (s *Store) open(ctx context.Context) error {
-	select {
-	case <-s.closing:
-		return s.cause
-	default:
-		return ctx.Err()
-	}
-}
-
 // Closed implements eventlog.Store.
-func (s *Store) Closed() <-chan struct{} { return s.closing }
+func (s *Store) Closed() <-chan struct{} { return s.queue.Closed() }
 
 // Err implements eventlog.Store.
-func (s *Store) Err() error {
-	select {
-	case <-s.closing:
-		return s.cause
-	default:
-		return nil
-	}
-}
+func (s *Store) Err() error { return s.queue.Err() }
 
 // disconnect closes the connections. It does not wait for a server that is away.
 func (s *Store) disconnect() {

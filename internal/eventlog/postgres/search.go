@@ -26,7 +26,7 @@ func (s *Store) Search(ctx context.Context, q eventlog.Search) (found eventlog.F
 	if err != nil {
 		return found, err
 	}
-	if err := s.open(ctx); err != nil {
+	if err := s.queue.Open(ctx); err != nil {
 		return found, err
 	}
 	if q.Rebuild {
@@ -133,7 +133,7 @@ func (s *Store) match(ctx context.Context, p place, phrases []eventlog.Phrase) (
 func (x *searchIndex) clear(ctx context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.store.do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
+	return x.store.queue.Do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "DELETE FROM messages"); err != nil {
 			return err
 		}
@@ -224,7 +224,7 @@ func (x *searchIndex) takeAfter(ctx context.Context, u unread, after event.Seq, 
 			said = append(said, message{e.Seq, wordsOf(text)})
 		}
 	}
-	return x.store.do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error { return put(ctx, tx, u, anew, said) }})
+	return x.store.queue.Do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error { return put(ctx, tx, u, anew, said) }})
 }
 
 // without returns messages without those of a range.

@@ -5,69 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/record"
 	"github.com/abide-run/abide/internal/seal"
 )
 
-// sealing is what the store needs to seal secrets.
-type sealing struct {
-	keys  *seal.File
-	mu    sync.Mutex
-	known []seal.ID // keys that the table of keys has
-}
+// keyTable is the eventlog.KeyTable of a store.
+type keyTable struct{ s *Store }
 
-// labels are what the sealed value of a secret is bound to.
-func labels(id event.SessionID, name string) []string { return []string{string(id), name} }
+// Ready implements eventlog.KeyTable.
+func (t keyTable) Ready(ctx context.Context) error { return t.s.queue.Open(ctx) }
 
-// seal returns secrets as they are stored.
-func (s *Store) seal(ctx context.Context, id event.SessionID, secrets []eventlog.Secret) ([]eventlog.Secret, error) {
-	if !slices.ContainsFunc(secrets, func(one eventlog.Secret) bool { return one.Value != nil }) {
-		return secrets, nil
-	}
-	if err := s.recordKey(ctx); err != nil {
-		return nil, err
-	}
-	sealed := make([]eventlog.Secret, len(secrets))
-	for i, one := range secrets {
-		sealed[i].Name = one.Name
-		if one.Value == nil {
-			continue
-		}
-		var err error
-		if sealed[i].Value, err = s.sealing.keys.Seal(one.Value, labels(id, one.Name)...); err != nil {
-			return nil, err
-		}
-	}
-	return sealed, nil
-}
-
-// recordKey records that the key has sealed a value, before it seals the first one.
-func (s *Store) recordKey(ctx context.Context) error {
-	s.sealing.mu.Lock()
-	defer s.sealing.mu.Unlock()
-	if ids := s.sealing.keys.IDs(); len(ids) > 0 && slices.Contains(s.sealing.known, ids[0]) {
-		return nil
-	}
-	if err := s.open(ctx); err != nil {
-		return err // a store that is closed makes no key
-	}
-	id, err := s.sealing.keys.Ready()
-	if err != nil {
-		return err
-	}
-	err = s.do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
+// AddKey implements eventlog.KeyTable.
+func (t keyTable) AddKey(ctx context.Context, id seal.ID) error {
+	return t.s.queue.Do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "INSERT INTO keys (id) VALUES ($1) ON CONFLICT DO NOTHING", id[:])
 		return err
 	}})
-	if err == nil {
-		s.sealing.known = append(s.sealing.known, id)
-	}
-	return err
 }
 
 // checkKeys reads which keys have sealed values, and warns of values that cannot be opened.
@@ -84,29 +42,33 @@ func (s *Store) checkKeys(ctx context.Context, warn func(string)) error {
 	if err != nil {
 		return s.explain(err)
 	}
-	file := s.sealing.keys
+	file := s.sealing.Keys()
 	if mode := file.Exposed(); mode != 0 {
 		warn(eventlog.ExposedKey(file, mode))
 	}
+	var known []seal.ID
 	for _, one := range all {
 		if len(one.ID) != len(seal.ID{}) {
 			continue
 		}
 		id := seal.ID(one.ID)
 		if slices.Contains(file.IDs(), id) {
-			s.sealing.known = append(s.sealing.known, id)
+			known = append(known, id)
 		} else if one.Sessions > 0 {
 			warn(eventlog.UnreadableSecrets(id, one.Sessions, file))
 		}
 	}
+	s.sealing.Known(known...)
 	return nil
 }
 
 // PutSecrets implements eventlog.Store.
 func (s *Store) PutSecrets(ctx context.Context, id event.SessionID, secrets ...eventlog.Secret) error {
-	sealed, err := s.seal(ctx, id, secrets)
+	sealed, err := s.sealing.Seal(ctx, id, secrets)
 	if err == nil {
-		err = s.change(ctx, id, func(ctx context.Context, tx pgx.Tx, h head) error { return putSecrets(ctx, tx, h.session, sealed) })
+		err = s.change(ctx, id, func(ctx context.Context, tx pgx.Tx, h record.Head) error {
+			return putSecrets(ctx, tx, h.Session, sealed)
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("store secrets of %s: %w", id, err)
@@ -138,16 +100,12 @@ func (s *Store) Secret(ctx context.Context, id event.SessionID, name string) ([]
 		return nil, err
 	}
 	var sealed []byte
-	err = s.reading.QueryRow(ctx, "SELECT value FROM secrets WHERE session = $1 AND name = $2", h.session, []byte(name)).Scan(&sealed)
+	err = s.reading.QueryRow(ctx, "SELECT value FROM secrets WHERE session = $1 AND name = $2", h.Session, []byte(name)).Scan(&sealed)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, nil
 	case err != nil:
 		return nil, s.readError(err)
 	}
-	value, err := s.sealing.keys.Open(sealed, labels(id, name)...)
-	if err != nil {
-		return nil, fmt.Errorf("secret %q of session %s: %w: %w", name, id, eventlog.ErrSealed, err)
-	}
-	return value, nil
+	return s.sealing.Unseal(id, name, sealed)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/group"
+	"github.com/abide-run/abide/internal/eventlog/record"
 )
 
 // An addition is a batch that is prepared for storing. The caller of Append prepares
@@ -33,7 +35,7 @@ type addition struct {
 func (s *Store) prepare(ctx context.Context, id event.SessionID, batch eventlog.Batch) (*addition, error) {
 	a, err := newAddition(id, batch)
 	if err == nil {
-		a.sealed, err = s.seal(ctx, id, batch.Secrets)
+		a.sealed, err = s.sealing.Seal(ctx, id, batch.Secrets)
 	}
 	return a, err
 }
@@ -46,7 +48,7 @@ func newAddition(id event.SessionID, batch eventlog.Batch) (*addition, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &addition{id: id, after: batch.After, end: end, body: join(batch.Events), jobs: batch.Jobs, events: len(batch.Events), costs: eventlog.CostsIn(id, batch.Events)}
+	a := &addition{id: id, after: batch.After, end: end, body: record.Join(batch.Events), jobs: batch.Jobs, events: len(batch.Events), costs: eventlog.CostsIn(id, batch.Events)}
 	if batch.Info != nil {
 		text, err := json.Marshal(batch.Info)
 		if err != nil {
@@ -68,7 +70,7 @@ func (s *Store) Append(ctx context.Context, id event.SessionID, batch eventlog.B
 			a.jobs = nil
 		}
 		return withCosts(a, func() error {
-			return s.do(ctx, s.adding(a, func(w *writing) (head, error) { return s.append(w, a) }))
+			return s.queue.Do(ctx, s.adding(a, func(w *writing) (record.Head, error) { return s.append(w, a) }))
 		})
 	})
 	if err != nil {
@@ -79,10 +81,10 @@ func (s *Store) Append(ctx context.Context, id event.SessionID, batch eventlog.B
 
 // adding returns the op that stores an addition with the given function, which returns
 // the new head of the session.
-func (s *Store) adding(a *addition, store func(*writing) (head, error)) *op {
-	var now head
+func (s *Store) adding(a *addition, store func(*writing) (record.Head, error)) *op {
+	var now record.Head
 	return &op{
-		events: a.events,
+		Op:     group.Op{Events: a.events},
 		bytes:  len(a.body),
 		fenced: true,
 		apply:  func(w *writing) (err error) { now, err = store(w); return err },
@@ -96,50 +98,50 @@ func (s *Store) adding(a *addition, store func(*writing) (head, error)) *op {
 }
 
 // append stores an addition if the session ends at a.after.
-func (s *Store) append(w *writing, a *addition) (head, error) {
+func (s *Store) append(w *writing, a *addition) (record.Head, error) {
 	if a.after == (eventlog.End{}) {
-		return w.createSession(a, head{})
+		return w.createSession(a, record.Head{})
 	}
 	h, known := s.heads.get(a.id)
 	if !known {
 		var err error
 		if h, err = scanHead(a.id, w.find.QueryRow(string(a.id))); err != nil {
-			return head{}, w.refuse(a, err)
+			return record.Head{}, w.refuse(a, err)
 		}
 	}
 	done, err := w.extend.Exec(int64(a.end.Seq), a.end.Hash[:], w.now(), a.active, a.info,
-		h.session, int64(a.after.Seq), a.after.Hash[:])
+		h.Session, int64(a.after.Seq), a.after.Hash[:])
 	if err != nil {
-		return head{}, a.damaged(err)
+		return record.Head{}, a.damaged(err)
 	}
 	if n, err := done.RowsAffected(); err != nil || n == 0 {
-		return head{}, w.refuse(a, err)
+		return record.Head{}, w.refuse(a, err)
 	}
-	h.end = a.end
+	h.End = a.end
 	return h, w.store(a, h)
 }
 
 // createSession creates a session that begins with an addition. It is a fork of from,
 // unless from is the zero head.
-func (w *writing) createSession(a *addition, from head) (head, error) {
-	h := head{end: a.end, parent: from.session, shared: a.after.Seq, base: a.after.Hash}
+func (w *writing) createSession(a *addition, from record.Head) (record.Head, error) {
+	h := record.Head{End: a.end, Parent: from.Session, Shared: a.after.Seq, Base: a.after.Hash}
 	var parent, base any
-	if h.parent != 0 {
-		parent, base = h.parent, h.base[:]
+	if h.Parent != 0 {
+		parent, base = h.Parent, h.Base[:]
 	}
 	if a.info == nil {
 		a.active, a.info = false, "{}"
 	}
 	now := w.now()
-	done, err := w.create.Exec(string(a.id), int64(a.end.Seq), a.end.Hash[:], now, now, parent, int64(h.shared), base, a.active, a.info)
+	done, err := w.create.Exec(string(a.id), int64(a.end.Seq), a.end.Hash[:], now, now, parent, int64(h.Shared), base, a.active, a.info)
 	if err != nil {
-		return head{}, a.damaged(err)
+		return record.Head{}, a.damaged(err)
 	}
 	if n, err := done.RowsAffected(); err != nil || n == 0 {
-		return head{}, w.refuse(a, err)
+		return record.Head{}, w.refuse(a, err)
 	}
-	if h.session, err = done.LastInsertId(); err != nil {
-		return head{}, err
+	if h.Session, err = done.LastInsertId(); err != nil {
+		return record.Head{}, err
 	}
 	return h, w.store(a, h)
 }
@@ -147,10 +149,10 @@ func (w *writing) createSession(a *addition, from head) (head, error) {
 // store inserts the record of an addition, and its jobs and secrets. It fails if this
 // process is fenced. A record that is already in its place is damage: the index does
 // not know it.
-func (w *writing) store(a *addition, h head) error {
-	done, err := w.insert.Exec(key(h.session, a.after.Seq+1), a.end.Hash[:], a.body, w.generation)
+func (w *writing) store(a *addition, h record.Head) error {
+	done, err := w.insert.Exec(key(h.Session, a.after.Seq+1), a.end.Hash[:], a.body, w.generation)
 	if code(err) == lib.SQLITE_CONSTRAINT {
-		return &eventlog.Damage{Session: a.id, Seq: a.after.Seq + 1, Reason: unknownRecord}
+		return &eventlog.Damage{Session: a.id, Seq: a.after.Seq + 1, Reason: record.Unknown}
 	}
 	if err != nil {
 		return a.damaged(err)
@@ -159,14 +161,14 @@ func (w *writing) store(a *addition, h head) error {
 		return errors.Join(err, eventlog.ErrFenced)
 	}
 	for _, c := range a.jobs {
-		if err := w.changeJob(h.session, c); err != nil {
+		if err := w.changeJob(h.Session, c); err != nil {
 			return err
 		}
 	}
-	if err := w.addCostsOf(a, h.session); err != nil {
+	if err := w.addCostsOf(a, h.Session); err != nil {
 		return err
 	}
-	return w.putSecrets(h.session, a.sealed)
+	return w.putSecrets(h.Session, a.sealed)
 }
 
 // refuse returns the reason why an addition cannot be stored. That this process is
@@ -176,9 +178,9 @@ func (w *writing) refuse(a *addition, err error) error {
 		return fenced
 	}
 	if err == nil {
-		var h head
-		if h, err = scanHead(a.id, w.find.QueryRow(string(a.id))); err == nil && h.damage != nil {
-			return refusal{h.damage}
+		var h record.Head
+		if h, err = scanHead(a.id, w.find.QueryRow(string(a.id))); err == nil && h.Damage != nil {
+			return refusal{h.Damage}
 		}
 	}
 	if err == nil || errors.Is(err, eventlog.ErrNotFound) {

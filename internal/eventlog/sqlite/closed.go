@@ -1,9 +1,7 @@
 package sqlite
 
-import "context"
-
 // Closed implements eventlog.Store.
-func (s *Store) Closed() <-chan struct{} { return s.closing }
+func (s *Store) Closed() <-chan struct{} { return s.queue.Closed() }
 
 // Err implements eventlog.Store.
-func (s *Store) Err() error { return s.open(context.Background()) }
+func (s *Store) Err() error { return s.queue.Err() }

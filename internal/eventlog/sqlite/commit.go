@@ -5,27 +5,19 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"runtime"
-	"sync"
 	"time"
 
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/group"
 )
-
-// maxEvents is the number of events after which a transaction takes no more ops. It
-// limits how long the first append of a transaction waits for the last.
-const maxEvents = 512
 
 // An op is a change that waits to be committed.
 type op struct {
-	events    int                  // number of events that it adds
-	bytes     int                  // number of bytes of these
-	alone     bool                 // true if apply runs outside a transaction, and with no other op
-	apply     func(*writing) error // makes the change inside a transaction
+	group.Op
+	bytes     int                  // number of bytes of the events that it adds
+	apply     func(*writing) error // makes the change inside a transaction; outside of one if it is alone
 	fenced    bool                 // true if apply itself fails when this process is fenced
 	committed func()               // updates memory after the commit
-	err       error                // outcome, set by the writer
-	result    chan error           // receives err once
 }
 
 // A refusal is the error of an op that failed before it wrote anything. The other ops
@@ -125,91 +117,9 @@ func (w *writing) now() int64 {
 	return w.clock
 }
 
-// A queue holds the changes that wait to be committed. If no goroutine is committing,
-// the caller that adds a change commits it itself, together with those that arrived
-// meanwhile, so that a single writer needs no other goroutine. Changes that arrive
-// during that commit are committed next, in groups, by a new goroutine.
-type queue struct {
-	mu   sync.Mutex
-	idle sync.Cond // signals that busy became false
-	ops  []*op
-	busy bool // true while a goroutine commits
-}
-
-// do commits a change and waits for the outcome. ctx is only checked at the start: an
-// error means that nothing was changed.
-func (s *Store) do(ctx context.Context, o *op) error {
-	o.result = make(chan error, 1)
-	q := &s.queue
-	q.mu.Lock()
-	if err := s.open(ctx); err != nil {
-		q.mu.Unlock()
-		return err
-	}
-	q.ops = append(q.ops, o)
-	ours := !q.busy
-	q.busy = true
-	q.mu.Unlock()
-	if ours {
-		runtime.Gosched() // lets callers that are about to append join the group
-		s.commitGroup(q.take())
-		if q.more() {
-			go s.commitRest() // Close waits for it
-		}
-	}
-	return <-o.result
-}
-
-// commitRest commits groups until the queue is empty.
-func (s *Store) commitRest() {
-	for more := true; more; more = s.queue.more() {
-		s.commitGroup(s.queue.take())
-	}
-}
-
-// take removes the next group from the queue. It does not wait for more ops: under
-// load, enough of them arrive while a commit is synced.
-func (q *queue) take() []*op {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n, events := 0, 0
-	for n < len(q.ops) && events < maxEvents {
-		if q.ops[n].alone {
-			n = max(n, 1)
-			break
-		}
-		events += q.ops[n].events
-		n++
-	}
-	group := q.ops[:n:n]
-	q.ops = q.ops[n:]
-	return group
-}
-
-// more reports whether ops wait. If none do, the queue is no longer busy.
-func (q *queue) more() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.ops) > 0 {
-		return true
-	}
-	q.ops, q.busy = nil, false
-	q.idle.Broadcast()
-	return false
-}
-
-// waitIdle waits until no goroutine is committing.
-func (q *queue) waitIdle() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for q.busy {
-		q.idle.Wait()
-	}
-}
-
-// commitGroup runs ops in one transaction and sends each its outcome. If one of them
+// commit runs ops in one transaction and sets the outcome of each. If one of them
 // fails, each op gets a transaction of its own, so that the others succeed.
-func (s *Store) commitGroup(group []*op) {
+func (s *Store) commit(group []*op) {
 	err := s.broken
 	if err == nil {
 		err = s.transact(group)
@@ -218,30 +128,24 @@ func (s *Store) commitGroup(group []*op) {
 	switch {
 	case err == nil:
 	case s.broken != nil:
-		s.shut(s.broken)
+		s.queue.Shut(s.broken)
 		fail(group, s.broken)
 	case len(group) > 1 && is[opError](err):
 		for i := range group {
-			s.commitGroup(group[i : i+1])
+			s.commit(group[i : i+1])
 		}
-		return
 	case brokenOrder(err) && s.write.renewOrder() == nil:
-		s.commitGroup(group)
-		return
+		s.commit(group)
 	case is[brokenCosts](err) && s.write.renewCosts() == nil:
-		s.commitGroup(group)
-		return
+		s.commit(group)
 	default:
 		fail(group, explain(s.path, err))
-	}
-	for _, o := range group {
-		o.result <- o.err
 	}
 }
 
 func fail(group []*op, err error) {
 	for _, o := range group {
-		o.err = err
+		o.Err = err
 	}
 }
 
@@ -257,7 +161,7 @@ func (s *Store) transact(group []*op) (err error) {
 			err = commitError{fmt.Errorf("abide broke while it wrote (please report this): %v", p)}
 		}
 	}()
-	if group[0].alone {
+	if group[0].Alone {
 		return w.applyAlone(group[0])
 	}
 	if _, err := w.begin.Exec(); err != nil {
@@ -278,7 +182,7 @@ func (s *Store) transact(group []*op) (err error) {
 	s.commits.Add(1)
 	s.countWritten(group)
 	for _, o := range group {
-		if o.err == nil {
+		if o.Err == nil {
 			o.committed()
 		}
 	}
@@ -294,16 +198,16 @@ func (w *writing) apply(group []*op) (done int, err error) {
 				return 0, err
 			}
 		}
-		o.err = o.apply(w)
-		if errors.Is(o.err, eventlog.ErrFenced) {
-			return 0, o.err
+		o.Err = o.apply(w)
+		if errors.Is(o.Err, eventlog.ErrFenced) {
+			return 0, o.Err
 		}
-		if r, refused := errors.AsType[refusal](o.err); refused {
-			o.err = r.error
+		if r, refused := errors.AsType[refusal](o.Err); refused {
+			o.Err = r.error
 			continue
 		}
-		if o.err != nil {
-			return 0, opError{o.err}
+		if o.Err != nil {
+			return 0, opError{o.Err}
 		}
 		done++
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/group"
+	"github.com/abide-run/abide/internal/eventlog/record"
 )
 
 // say makes an event.
@@ -58,31 +61,28 @@ func read(t *testing.T, s *Store, id event.SessionID) (texts []string, err error
 	return texts, nil
 }
 
-// together has appends committed in one transaction, and returns
+// together has appends committed in one transaction, in their order, and returns
 // how each went.
 func together(t *testing.T, s *Store, additions ...*addition) []error {
 	t.Helper()
 	entered, leave := make(chan struct{}), make(chan struct{})
-	go s.do(context.Background(), &op{apply: func(*writing) error {
+	go s.queue.Do(context.Background(), &op{apply: func(*writing) error {
 		close(entered)
 		<-leave
 		return refusal{eventlog.ErrConflict}
 	}})
 	<-entered
-	var ops []*op
-	for _, a := range additions {
-		o := s.adding(a, func(w *writing) (head, error) { return s.append(w, a) })
-		o.result = make(chan error, 1)
-		ops = append(ops, o)
+	errs := make([]error, len(additions))
+	var wg sync.WaitGroup
+	for i, a := range additions {
+		o := s.adding(a, func(w *writing) (record.Head, error) { return s.append(w, a) })
+		wg.Go(func() { errs[i] = s.queue.Do(context.Background(), o) })
+		for s.waitingOps() <= i {
+			runtime.Gosched()
+		}
 	}
-	s.queue.mu.Lock()
-	s.queue.ops = append(s.queue.ops, ops...)
-	s.queue.mu.Unlock()
 	close(leave)
-	var errs []error
-	for _, o := range ops {
-		errs = append(errs, <-o.result)
-	}
+	wg.Wait()
 	return errs
 }
 
@@ -113,7 +113,7 @@ func TestAppendsThatWaitShareACommit(t *testing.T) {
 
 func TestATransactionIsBounded(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "abide.db"))
-	texts := strings.Split(strings.Repeat("x", maxEvents/2), "")
+	texts := strings.Split(strings.Repeat("x", group.MaxEvents/2), "")
 	var all []*addition
 	for i := range 6 {
 		all = append(all, addTo(t, event.SessionID(fmt.Sprint(i)), eventlog.End{}, texts...))
@@ -159,7 +159,7 @@ func TestAnAppendThatCannotBeCarriedOutFailsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tamper(t, s.path, fmt.Sprintf("INSERT INTO records (key, head, body) VALUES (%d, x'00', x'00')", key(h.session, 2)))
+	tamper(t, s.path, fmt.Sprintf("INSERT INTO records (key, head, body) VALUES (%d, x'00', x'00')", key(h.Session, 2)))
 	errs := together(t, s,
 		addTo(t, "a", eventlog.End{}, "first"),
 		addTo(t, "bad", end, "y"),
@@ -189,7 +189,7 @@ func TestCloseWaitsForWhatIsUnderWay(t *testing.T) {
 		var appended error
 		closed := false
 		go func() {
-			appended = s.do(context.Background(), s.adding(a, func(w *writing) (head, error) {
+			appended = s.queue.Do(context.Background(), s.adding(a, func(w *writing) (record.Head, error) {
 				<-leave
 				return s.append(w, a)
 			}))

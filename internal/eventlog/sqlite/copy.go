@@ -197,7 +197,7 @@ type Copied struct{ store *Store }
 
 // OpenCopy opens a copy. It changes nothing.
 func OpenCopy(ctx context.Context, path string) (*Copied, error) {
-	s := &Store{path: path, closing: make(chan struct{}), heads: newHeads()}
+	s := newStore(path)
 	var err error
 	if s.reading, err = sql.Open("sqlite", readOnlyDSN(path, true)); err != nil {
 		return nil, explain(path, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/record"
 )
 
 // tamper changes the file behind the store's back.
@@ -59,28 +60,28 @@ func TestDamageIsReportedWithItsPlaceAndHarmsNobodyElse(t *testing.T) {
 		reason string
 		forked bool // the fork suffers as well
 	}{
-		"a byte is flipped in the middle":     {flip("v5"), 3, 4, brokenChain, false},
-		"a byte is flipped at the end":        {flip("v8"), 6, 7, brokenChain, false},
-		"a byte is flipped at the start":      {flip("v1"), 0, 1, brokenChain, true},
-		"a line is not an event":              {"UPDATE records SET body = CAST(replace(body, '{\"type\"', '{\"tipe\"') AS BLOB) WHERE key = %d + 4", 3, 4, notAnEvent, false},
-		"a record is empty":                   {"UPDATE records SET body = x'' WHERE key = %d + 4", 3, 4, notAnEvent, false},
-		"an event of a record is cut off":     {"UPDATE records SET body = CAST(substr(body, 1, instr(body, char(10)) - 1) AS BLOB) WHERE key = %d + 4", 3, 4, brokenChain, false},
-		"an event is added to a record":       {"UPDATE records SET body = CAST(body || char(10) || body AS BLOB) WHERE key = %d + 4", 3, 4, brokenChain, false},
-		"the first row is deleted":            {"DELETE FROM records WHERE key = %d + 1", 0, 1, missing, true},
-		"a middle row is deleted":             {"DELETE FROM records WHERE key = %d + 4", 3, 4, missing, false},
-		"the last row is deleted":             {"DELETE FROM records WHERE key = %d + 7", 6, 7, missing, false},
-		"all rows are deleted":                {"DELETE FROM records WHERE key > %d + 0", 0, 1, missing, true},
-		"two rows are swapped":                {swap(2, 7), 1, 2, brokenChain, true},
-		"a row is moved":                      {"UPDATE records SET key = key + 1 WHERE key = %d + 4", 3, 4, missing, false},
-		"a row is added":                      {"INSERT INTO records SELECT %[1]d + 9, head, body FROM records WHERE key = %[1]d + 7", 8, 9, unknownRecord, false},
-		"a row's hash is changed":             {"UPDATE records SET head = zeroblob(32) WHERE key = %d + 4", 3, 4, brokenChain, false},
-		"a row's hash is cut":                 {"UPDATE records SET head = substr(head, 1, 31) WHERE key = %d + 4", 3, 4, brokenChain, false},
-		"the index has another hash":          {"UPDATE sessions SET head = zeroblob(32) WHERE name = 'victim' AND %d", 8, 8, otherHash, false},
-		"the index's hash is cut":             {"UPDATE sessions SET head = x'00' WHERE name = 'victim' AND %d", 8, 8, otherHash, false},
-		"the index is behind":                 {"UPDATE sessions SET seq = 6, head = (SELECT head FROM records WHERE key = %d + 4) WHERE name = 'victim'", 6, 7, unknownRecord, false},
-		"the index is ahead":                  {"UPDATE sessions SET seq = 9 WHERE name = 'victim' AND %d", 8, 9, missing, false},
-		"the index is in the middle of a row": {"UPDATE sessions SET seq = 5 WHERE name = 'victim' AND %d", 5, 5, otherHash, false},
-		"the index says nothing happened":     {"UPDATE sessions SET seq = 0 WHERE name = 'victim' AND %d", 0, 1, otherHash, false},
+		"a byte is flipped in the middle":     {flip("v5"), 3, 4, record.BrokenChain, false},
+		"a byte is flipped at the end":        {flip("v8"), 6, 7, record.BrokenChain, false},
+		"a byte is flipped at the start":      {flip("v1"), 0, 1, record.BrokenChain, true},
+		"a line is not an event":              {"UPDATE records SET body = CAST(replace(body, '{\"type\"', '{\"tipe\"') AS BLOB) WHERE key = %d + 4", 3, 4, record.NotAnEvent, false},
+		"a record is empty":                   {"UPDATE records SET body = x'' WHERE key = %d + 4", 3, 4, record.NotAnEvent, false},
+		"an event of a record is cut off":     {"UPDATE records SET body = CAST(substr(body, 1, instr(body, char(10)) - 1) AS BLOB) WHERE key = %d + 4", 3, 4, record.BrokenChain, false},
+		"an event is added to a record":       {"UPDATE records SET body = CAST(body || char(10) || body AS BLOB) WHERE key = %d + 4", 3, 4, record.BrokenChain, false},
+		"the first row is deleted":            {"DELETE FROM records WHERE key = %d + 1", 0, 1, record.Missing, true},
+		"a middle row is deleted":             {"DELETE FROM records WHERE key = %d + 4", 3, 4, record.Missing, false},
+		"the last row is deleted":             {"DELETE FROM records WHERE key = %d + 7", 6, 7, record.Missing, false},
+		"all rows are deleted":                {"DELETE FROM records WHERE key > %d + 0", 0, 1, record.Missing, true},
+		"two rows are swapped":                {swap(2, 7), 1, 2, record.BrokenChain, true},
+		"a row is moved":                      {"UPDATE records SET key = key + 1 WHERE key = %d + 4", 3, 4, record.Missing, false},
+		"a row is added":                      {"INSERT INTO records SELECT %[1]d + 9, head, body FROM records WHERE key = %[1]d + 7", 8, 9, record.Unknown, false},
+		"a row's hash is changed":             {"UPDATE records SET head = zeroblob(32) WHERE key = %d + 4", 3, 4, record.BrokenChain, false},
+		"a row's hash is cut":                 {"UPDATE records SET head = substr(head, 1, 31) WHERE key = %d + 4", 3, 4, record.BrokenChain, false},
+		"the index has another hash":          {"UPDATE sessions SET head = zeroblob(32) WHERE name = 'victim' AND %d", 8, 8, record.OtherHash, false},
+		"the index's hash is cut":             {"UPDATE sessions SET head = x'00' WHERE name = 'victim' AND %d", 8, 8, record.OtherHash, false},
+		"the index is behind":                 {"UPDATE sessions SET seq = 6, head = (SELECT head FROM records WHERE key = %d + 4) WHERE name = 'victim'", 6, 7, record.Unknown, false},
+		"the index is ahead":                  {"UPDATE sessions SET seq = 9 WHERE name = 'victim' AND %d", 8, 9, record.Missing, false},
+		"the index is in the middle of a row": {"UPDATE sessions SET seq = 5 WHERE name = 'victim' AND %d", 5, 5, record.OtherHash, false},
+		"the index says nothing happened":     {"UPDATE sessions SET seq = 0 WHERE name = 'victim' AND %d", 0, 1, record.OtherHash, false},
 		"the row is another session's":        {"UPDATE records SET body = (SELECT body FROM records WHERE key = (1 << 32) + 1), head = (SELECT head FROM records WHERE key = (1 << 32) + 1) WHERE key = %d + 1", 0, 1, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestDamageIsReportedWithItsPlaceAndHarmsNobodyElse(t *testing.T) {
 			got, err := read(t, s, "victim")
 			want := []string{"v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8"}[:c.says]
 			if c.reason == "" { // a whole record was put there: the break shows in the next one
-				want, c.at, c.reason = []string{"o1"}, 2, brokenChain
+				want, c.at, c.reason = []string{"o1"}, 2, record.BrokenChain
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("victim says %q, want %q", got, want)
@@ -177,13 +178,13 @@ func TestDamageToAForksOriginIsReported(t *testing.T) {
 		sql    string
 		reason string
 	}{
-		"the parent is gone":         {"DELETE FROM sessions WHERE name = 'victim'", orphaned},
-		"it is its own parent":       {"UPDATE sessions SET parent = id WHERE name = 'fork'", orphaned},
-		"its parent is a stranger":   {"UPDATE sessions SET parent = 1 WHERE name = 'fork'", missing},
-		"its parent is another fork": {"UPDATE sessions SET parent = 1, shared = 1 WHERE name = 'fork'", otherOrigin},
-		"it shares less":             {"UPDATE sessions SET shared = 2 WHERE name = 'fork'", otherOrigin},
-		"it shares more":             {"UPDATE sessions SET shared = 4 WHERE name = 'fork'", otherOrigin},
-		"it shares nothing any more": {"UPDATE sessions SET shared = 0, parent = NULL WHERE name = 'fork'", missing},
+		"the parent is gone":         {"DELETE FROM sessions WHERE name = 'victim'", record.Orphaned},
+		"it is its own parent":       {"UPDATE sessions SET parent = id WHERE name = 'fork'", record.Orphaned},
+		"its parent is a stranger":   {"UPDATE sessions SET parent = 1 WHERE name = 'fork'", record.Missing},
+		"its parent is another fork": {"UPDATE sessions SET parent = 1, shared = 1 WHERE name = 'fork'", record.OtherOrigin},
+		"it shares less":             {"UPDATE sessions SET shared = 2 WHERE name = 'fork'", record.OtherOrigin},
+		"it shares more":             {"UPDATE sessions SET shared = 4 WHERE name = 'fork'", record.OtherOrigin},
+		"it shares nothing any more": {"UPDATE sessions SET shared = 0, parent = NULL WHERE name = 'fork'", record.Missing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := makeDamageStore(t)
@@ -230,7 +231,7 @@ func TestANameThatLeadsToAnotherSessionIsDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, path)
-	want := eventlog.Damage{Session: "victim", Seq: 1, Reason: brokenEntry}
+	want := eventlog.Damage{Session: "victim", Seq: 1, Reason: record.BrokenEntry}
 	got, err := read(t, s, "victim")
 	checkDamage(t, fmt.Sprintf("read %q", got), err, want)
 	_, err = s.Session(t.Context(), "victim")
@@ -246,7 +247,7 @@ func TestABrokenIndexEntryIsShownAndReadAllTheSame(t *testing.T) {
 	tamper(t, path, "UPDATE sessions SET info = '{' WHERE name = 'victim'")
 	s := open(t, path)
 	session, err := s.Session(t.Context(), "victim")
-	if err != nil || session.Damage == nil || session.Damage.Reason != brokenEntry {
+	if err != nil || session.Damage == nil || session.Damage.Reason != record.BrokenEntry {
 		t.Errorf("victim is %+v, %v; want a broken entry", session, err)
 	}
 	if got, err := read(t, s, "victim"); err != nil || len(got) != 8 {
@@ -271,7 +272,7 @@ func TestARewrittenHistoryIsNotDetected(t *testing.T) {
 	}
 	tamper(t, path, fmt.Sprintf(`DELETE FROM records WHERE key > %[1]d AND key < %[1]d + %[2]d;
 		INSERT INTO records VALUES (%[1]d + 1, x'%[3]x', x'%[4]x');
-		UPDATE sessions SET seq = 1, head = x'%[3]x' WHERE name = 'victim'`, victimKeys, int64(maxSeq), end.Hash, join(forged.Events)))
+		UPDATE sessions SET seq = 1, head = x'%[3]x' WHERE name = 'victim'`, victimKeys, int64(maxSeq), end.Hash, record.Join(forged.Events)))
 	if got, err := read(t, s, "victim"); err != nil || fmt.Sprint(got) != "[never happened]" {
 		t.Errorf("victim says %q, %v; want the forgery", got, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/record"
 )
 
 // Fork implements eventlog.Store.
@@ -27,23 +28,23 @@ func (s *Store) fork(ctx context.Context, a *addition, parent event.SessionID) e
 	if err != nil {
 		return err
 	}
-	if err := s.passes(parent, h, a.after); err != nil {
+	if err := s.passes(ctx, parent, h, a.after); err != nil {
 		return err
 	}
-	return withCosts(a, func() error { return s.do(ctx, s.adding(a, s.forking(a, parent, h))) })
+	return withCosts(a, func() error { return s.queue.Do(ctx, s.adding(a, s.forking(a, parent, h))) })
 }
 
 // forking returns what stores a fork, if its parent is the one that was looked at.
-func (s *Store) forking(a *addition, parent event.SessionID, h head) func(*writing) (head, error) {
-	return func(w *writing) (head, error) {
+func (s *Store) forking(a *addition, parent event.SessionID, h record.Head) func(*writing) (record.Head, error) {
+	return func(w *writing) (record.Head, error) {
 		from, err := w.session(parent)
 		switch {
 		case err != nil:
-			return head{}, err
-		case from.session != h.session:
-			return head{}, refusal{eventlog.ErrConflict}
-		case from.damage != nil && a.after.Seq >= from.damage.Seq:
-			return head{}, refusal{from.damage}
+			return record.Head{}, err
+		case from.Session != h.Session:
+			return record.Head{}, refusal{eventlog.ErrConflict}
+		case from.Damage != nil && a.after.Seq >= from.Damage.Seq:
+			return record.Head{}, refusal{from.Damage}
 		}
 		return w.createSession(a, from)
 	}
@@ -51,13 +52,13 @@ func (s *Store) forking(a *addition, parent event.SessionID, h head) func(*writi
 
 // passes returns an error unless a session's chain passes through an end. The result
 // stays valid as long as the session exists, because events never change.
-func (s *Store) passes(id event.SessionID, h head, end eventlog.End) error {
-	if !h.reaches(end) {
+func (s *Store) passes(ctx context.Context, id event.SessionID, h record.Head, end eventlog.End) error {
+	if !h.Reaches(end) {
 		return eventlog.ErrConflict
 	}
-	stored, err := endAt(s.reading, h, end.Seq)
-	if f, ok := errors.AsType[*fault](err); ok {
-		return &eventlog.Damage{Session: id, Seq: f.at, Reason: f.reason}
+	stored, err := record.EndAt(ctx, rows{s.reading}, h, end.Seq)
+	if f, ok := errors.AsType[*record.Fault](err); ok {
+		return &eventlog.Damage{Session: id, Seq: f.At, Reason: f.Reason}
 	}
 	if err != nil {
 		return s.readError(id, end.Seq, err)
@@ -146,18 +147,18 @@ func (w *writing) drop(session int64, after event.Seq) error {
 // cut shortens a deleted session to its first n events. If those are damaged, it leaves
 // the session as it is until its last fork is deleted.
 func (w *writing) cut(session int64, n event.Seq) error {
-	h, err := scanHead("", w.conn.QueryRowContext(context.Background(), selectHead+" WHERE id = ?", session))
-	if err != nil || h.end.Seq == n {
+	h, err := rows{w.conn}.Head(context.Background(), session)
+	if err != nil || h.End.Seq == n {
 		return err
 	}
-	end, err := endAt(w.conn, h, n)
-	if _, damaged := errors.AsType[*fault](err); damaged {
+	end, err := record.EndAt(context.Background(), rows{w.conn}, h, n)
+	if _, damaged := errors.AsType[*record.Fault](err); damaged {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if n > h.shared {
+	if n > h.Shared {
 		if err := w.shorten(session, end); err != nil {
 			return err
 		}
@@ -165,20 +166,20 @@ func (w *writing) cut(session int64, n event.Seq) error {
 	if err := w.drop(session, n); err != nil {
 		return err
 	}
-	if n < h.shared {
-		h.shared, h.base = n, end.Hash
+	if n < h.Shared {
+		h.Shared, h.Base = n, end.Hash
 	}
-	return w.exec("UPDATE sessions SET seq = ?, head = ?, shared = ?, base = ? WHERE id = ?", n, end.Hash[:], h.shared, h.base[:], session)
+	return w.exec("UPDATE sessions SET seq = ?, head = ?, shared = ?, base = ? WHERE id = ?", n, end.Hash[:], h.Shared, h.Base[:], session)
 }
 
 // shorten shortens the record that contains an end to the events up to it: a fork may
 // begin in the middle of a record.
 func (w *writing) shorten(session int64, end eventlog.End) error {
-	r, err := recordOf(w.conn, session, end.Seq)
-	if err != nil || r.last() == end.Seq {
+	r, err := record.With(context.Background(), rows{w.conn}, session, end.Seq)
+	if err != nil || r.Last() == end.Seq {
 		return err
 	}
-	return w.exec("UPDATE records SET head = ?, body = ? WHERE key = ?", end.Hash[:], r.upTo(end.Seq), key(session, r.first))
+	return w.exec("UPDATE records SET head = ?, body = ? WHERE key = ?", end.Hash[:], r.UpTo(end.Seq), key(session, r.First))
 }
 
 // exec runs a statement that returns no rows.

@@ -23,7 +23,7 @@ func TestAForkOfASessionThatWasReplacedMeanwhileIsRefused(t *testing.T) {
 		}
 	}
 	queue(0, func() error {
-		return s.do(t.Context(), &op{apply: func(*writing) error { close(begun); <-goOn; return nil }, committed: func() {}})
+		return s.queue.Do(t.Context(), &op{apply: func(*writing) error { close(begun); <-goOn; return nil }, committed: func() {}})
 	})
 	<-begun
 	forked := make(chan error, 1)
@@ -46,7 +46,6 @@ func TestAForkOfASessionThatWasReplacedMeanwhileIsRefused(t *testing.T) {
 
 // waitingOps returns the number of changes that wait to be committed.
 func (s *Store) waitingOps() int {
-	s.queue.mu.Lock()
-	defer s.queue.mu.Unlock()
-	return len(s.queue.ops)
+	waiting, _ := s.queue.Load()
+	return waiting
 }

@@ -4,33 +4,23 @@ import (
 	"sync"
 
 	"github.com/abide-run/abide/internal/event"
-	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/record"
 )
 
 // maxHeads is the number of heads that are cached.
 const maxHeads = 4096
 
-// A head is the part of a session's row that appends and readers need.
-type head struct {
-	session int64 // id of the row
-	end     eventlog.End
-	parent  int64         // id of the parent's row; zero if it is no fork
-	shared  event.Seq     // number of events that it shares with the parent
-	base    eventlog.Hash // hash of the chain after those events
-	damage  *eventlog.Damage
-}
-
 // heads caches the heads of sessions that were appended to. Only a finished commit adds
 // to it, so that it always agrees with the file.
 type heads struct {
 	mu    sync.Mutex
-	known map[event.SessionID]head
+	known map[event.SessionID]record.Head
 }
 
-func newHeads() heads { return heads{known: make(map[event.SessionID]head)} }
+func newHeads() heads { return heads{known: make(map[event.SessionID]record.Head)} }
 
 // get returns a session's cached head.
-func (h *heads) get(id event.SessionID) (head, bool) {
+func (h *heads) get(id event.SessionID) (record.Head, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	known, ok := h.known[id]
@@ -38,7 +28,7 @@ func (h *heads) get(id event.SessionID) (head, bool) {
 }
 
 // set caches a session's new head. If the cache is full, it drops any other one.
-func (h *heads) set(id event.SessionID, now head) {
+func (h *heads) set(id event.SessionID, now record.Head) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, known := h.known[id]; !known && len(h.known) >= maxHeads {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/record"
 )
 
 const selectHead = "SELECT name, id, seq, head, parent, shared, base, damaged, reason FROM sessions"
@@ -40,9 +41,9 @@ func prepareReading(ctx context.Context, db *sql.DB) (*reading, error) {
 }
 
 // head returns a session's head, from the cache if it is there.
-func (s *Store) head(ctx context.Context, id event.SessionID) (head, error) {
-	if err := s.open(ctx); err != nil {
-		return head{}, err
+func (s *Store) head(ctx context.Context, id event.SessionID) (record.Head, error) {
+	if err := s.queue.Open(ctx); err != nil {
+		return record.Head{}, err
 	}
 	if h, known := s.heads.get(id); known {
 		return h, nil
@@ -51,44 +52,31 @@ func (s *Store) head(ctx context.Context, id event.SessionID) (head, error) {
 }
 
 // storedHead returns a session's head from the file.
-func (s *Store) storedHead(id event.SessionID) (head, error) {
+func (s *Store) storedHead(id event.SessionID) (record.Head, error) {
 	h, err := scanHead(id, s.read.head.QueryRow(string(id)))
 	return h, s.readError(id, 1, err)
 }
 
 // scanHead reads a row of selectHead. If id is not empty, the row must have that name.
-func scanHead(id event.SessionID, row *sql.Row) (head, error) {
-	var h head
+func scanHead(id event.SessionID, row *sql.Row) (record.Head, error) {
+	var h record.Head
 	var name event.SessionID
 	var end, base []byte
 	var parent, damaged sql.NullInt64
 	var reason sql.NullString
-	err := row.Scan(&name, &h.session, &h.end.Seq, &end, &parent, &h.shared, &base, &damaged, &reason)
+	err := row.Scan(&name, &h.Session, &h.End.Seq, &end, &parent, &h.Shared, &base, &damaged, &reason)
 	if errors.Is(err, sql.ErrNoRows) {
-		return head{}, notFound(id)
+		return record.Head{}, record.NotFound(id)
 	}
 	if err == nil && id != "" && id != name {
-		return head{}, &eventlog.Damage{Session: id, Seq: 1, Reason: brokenEntry}
+		return record.Head{}, &eventlog.Damage{Session: id, Seq: 1, Reason: record.BrokenEntry}
 	}
-	h.end.Hash, h.base = hash(end), hash(base)
-	h.parent = parent.Int64
+	h.End.Hash, h.Base = record.Hash(end), record.Hash(base)
+	h.Parent = parent.Int64
 	if damaged.Valid {
-		h.damage = &eventlog.Damage{Session: id, Seq: event.Seq(damaged.Int64), Reason: reason.String}
+		h.Damage = &eventlog.Damage{Session: id, Seq: event.Seq(damaged.Int64), Reason: reason.String}
 	}
 	return h, err
-}
-
-// hash converts stored bytes to a hash. Bytes of a wrong length become the zero hash,
-// which matches no event, so that reading reports the damage.
-func hash(stored []byte) (h eventlog.Hash) {
-	if len(stored) == len(h) {
-		copy(h[:], stored)
-	}
-	return h
-}
-
-func notFound(id event.SessionID) error {
-	return fmt.Errorf("session %s: %w", id, eventlog.ErrNotFound)
 }
 
 // readError converts an error of a query about a session to the error for the caller.
@@ -102,9 +90,9 @@ func (s *Store) readError(id event.SessionID, at event.Seq, err error) error {
 		return &eventlog.Damage{Session: id, Seq: at, Reason: brokenPage}
 	}
 	if gone := s.files.checkEach(); gone != nil {
-		s.shut(closingError(s.path, gone))
+		s.queue.Shut(closingError(s.path, gone))
 	}
-	if closed := s.open(context.Background()); closed != nil {
+	if closed := s.queue.Open(context.Background()); closed != nil {
 		return closed
 	}
 	return explain(s.path, err)
@@ -117,9 +105,9 @@ func (s *Store) Session(ctx context.Context, id event.SessionID) (eventlog.Sessi
 	case err != nil:
 		return eventlog.Session{}, s.readError(id, 1, err)
 	case len(found) == 0:
-		return eventlog.Session{}, notFound(id)
+		return eventlog.Session{}, record.NotFound(id)
 	case found[0].ID != id:
-		return eventlog.Session{}, &eventlog.Damage{Session: id, Seq: 1, Reason: brokenEntry}
+		return eventlog.Session{}, &eventlog.Damage{Session: id, Seq: 1, Reason: record.BrokenEntry}
 	}
 	return found[0], nil
 }
@@ -171,7 +159,7 @@ const selectSessions = `SELECT s.id, s.name, s.seq, s.head, s.created, s.modifie
 
 // sessions reads the index.
 func (s *Store) sessions(ctx context.Context, which string, args ...any) (all []eventlog.Session, err error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.queue.Open(ctx); err != nil {
 		return nil, err
 	}
 	rows, err := s.reading.Query(selectSessions+which, args...)
@@ -200,13 +188,13 @@ func scanSession(rows *sql.Rows) (eventlog.Session, error) {
 	if err != nil {
 		return out, err
 	}
-	out.End.Hash = hash(head)
+	out.End.Hash = record.Hash(head)
 	out.Created, out.Modified = time.UnixMicro(created), time.UnixMicro(modified)
 	if damaged.Valid {
 		out.Damage = &eventlog.Damage{Session: out.ID, Seq: event.Seq(damaged.Int64), Reason: reason.String}
 	}
 	if json.Unmarshal(info, &out.Info) != nil && out.Damage == nil {
-		out.Damage = &eventlog.Damage{Session: out.ID, Seq: out.End.Seq, Reason: brokenEntry}
+		out.Damage = &eventlog.Damage{Session: out.ID, Seq: out.End.Seq, Reason: record.BrokenEntry}
 	}
 	return out, nil
 }

@@ -41,7 +41,7 @@ func (s *Store) TakeJob(ctx context.Context, holder string, now, until time.Time
 		return nil, next, err
 	}
 	var taken eventlog.Job
-	err = s.do(ctx, &op{
+	err = s.queue.Do(ctx, &op{
 		apply: func(w *writing) (err error) {
 			taken, err = scanJob(w.conn.QueryRowContext(context.Background(), `UPDATE jobs SET holder = ?, due = ?
 				WHERE id = (SELECT id FROM jobs WHERE due <= ? ORDER BY due, id LIMIT 1) RETURNING `+jobFields,
@@ -65,7 +65,7 @@ func (s *Store) TakeJob(ctx context.Context, holder string, now, until time.Time
 
 // nextJob returns the time at which the next job is due, or zero if there is none.
 func (s *Store) nextJob(ctx context.Context) (time.Time, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.queue.Open(ctx); err != nil {
 		return time.Time{}, err
 	}
 	var due sql.NullInt64
@@ -78,7 +78,7 @@ func (s *Store) nextJob(ctx context.Context) (time.Time, error) {
 
 // ChangeJobs implements eventlog.Jobs.
 func (s *Store) ChangeJobs(ctx context.Context, changes ...eventlog.JobChange) error {
-	err := s.do(ctx, &op{
+	err := s.queue.Do(ctx, &op{
 		apply: func(w *writing) error {
 			sessions := make([]int64, len(changes))
 			for i, c := range changes {
@@ -89,7 +89,7 @@ func (s *Store) ChangeJobs(ctx context.Context, changes ...eventlog.JobChange) e
 				if err != nil {
 					return err
 				}
-				sessions[i] = h.session
+				sessions[i] = h.Session
 			}
 			for i, c := range changes {
 				if err := w.changeJob(sessions[i], c); err != nil {
@@ -123,7 +123,7 @@ func (w *writing) changeJob(session int64, c eventlog.JobChange) error {
 
 // Job implements eventlog.Jobs.
 func (s *Store) Job(ctx context.Context, id string) (eventlog.Job, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.queue.Open(ctx); err != nil {
 		return eventlog.Job{}, err
 	}
 	j, err := scanJob(s.reading.QueryRow("SELECT "+jobFields+" FROM jobs WHERE id = ?", id))
@@ -135,7 +135,7 @@ func (s *Store) Job(ctx context.Context, id string) (eventlog.Job, error) {
 
 // Jobs implements eventlog.Jobs.
 func (s *Store) Jobs(ctx context.Context, session event.SessionID) ([]eventlog.Job, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.queue.Open(ctx); err != nil {
 		return nil, err
 	}
 	which, args := "", []any{}

@@ -135,7 +135,7 @@ func (w *writing) replaceCosts(kept []eventlog.Cost) error {
 
 // Costs implements eventlog.Ledger.
 func (s *Store) Costs(ctx context.Context, q eventlog.CostQuery) ([]eventlog.Cost, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.queue.Open(ctx); err != nil {
 		return nil, err
 	}
 	rows, err := s.reading.QueryContext(ctx, selectCosts(q), string(q.Session), q.Since)
@@ -156,7 +156,7 @@ func (s *Store) Costs(ctx context.Context, q eventlog.CostQuery) ([]eventlog.Cos
 // before: they are not to blame then.
 func (s *Store) renewCosts(ctx context.Context, broken error) error {
 	begun := false
-	return s.do(ctx, &op{
+	return s.queue.Do(ctx, &op{
 		apply: func(w *writing) error {
 			if w.renewedCosts && begun {
 				return nil
@@ -207,7 +207,7 @@ func selectCosts(q eventlog.CostQuery) string {
 
 // Uncounted implements eventlog.Ledger.
 func (s *Store) Uncounted(ctx context.Context) ([]event.SessionID, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.queue.Open(ctx); err != nil {
 		return nil, err
 	}
 	list, err := queryNames(ctx, s.reading, "SELECT s.name FROM uncounted u JOIN sessions s ON s.id = u.session WHERE NOT s.deleted ORDER BY u.session")
@@ -217,10 +217,10 @@ func (s *Store) Uncounted(ctx context.Context) ([]event.SessionID, error) {
 // Recount implements eventlog.Ledger.
 func (s *Store) Recount(ctx context.Context, id event.SessionID, at eventlog.End, own []event.Event) error {
 	costs := eventlog.CostsIn(id, own)
-	err := s.do(ctx, &op{
+	err := s.queue.Do(ctx, &op{
 		apply: func(w *writing) error {
 			h, err := w.session(id)
-			if err != nil || h.end != at {
+			if err != nil || h.End != at {
 				return err
 			}
 			if err := w.exec("DELETE FROM costs WHERE session = ?", string(id)); corrupt(err) {
@@ -231,7 +231,7 @@ func (s *Store) Recount(ctx context.Context, id event.SessionID, at eventlog.End
 			if err := w.addCosts(id, costs); err != nil {
 				return err
 			}
-			return w.exec("DELETE FROM uncounted WHERE session = ?", h.session)
+			return w.exec("DELETE FROM uncounted WHERE session = ?", h.Session)
 		},
 		committed: func() {},
 	})

@@ -12,88 +12,48 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
-// The number of rows of a part of a listing. The first part is small, so that a caller
-// that wants few sessions gets them at once.
-const (
-	firstRows = 64
-	mostRows  = 1024
-)
-
 // Sessions implements eventlog.Store. It reads the sessions in parts, so that it holds
 // no connection while the caller handles them.
 func (s *Store) Sessions(ctx context.Context, q eventlog.Query) iter.Seq2[eventlog.Session, error] {
 	return func(yield func(eventlog.Session, error) bool) {
-		if q.After.Moved() {
-			return
-		}
 		listing := eventlog.NewListing(q)
-		err := s.walkSessions(ctx, q, func(session eventlog.Session) bool {
-			return !listing.Yields(session) || yield(session, nil)
-		})
-		if err == nil && !listing.Began().IsZero() {
-			err = s.yieldMoved(ctx, q, listing, yield)
-		}
+		each := func(session eventlog.Session) bool { return yield(session, nil) }
+		err := listing.Walk(ctx, lister{s}, each)
 		if corrupt(err) {
-			err = s.yieldSalvaged(ctx, listing, yield)
+			err = s.yieldSalvaged(ctx, listing, each)
 		}
-		if err != nil && err != errStopped {
+		if err != nil {
 			yield(eventlog.Session{}, s.readError("", 0, err))
 		}
 	}
 }
 
-// walkSessions calls f for the sessions of a query, the last modified first, until f
-// returns false.
-func (s *Store) walkSessions(ctx context.Context, q eventlog.Query, f func(eventlog.Session) bool) error {
-	for rows := firstRows; ; rows = min(2*rows, mostRows) {
-		where, args := conditions(q)
-		part, err := s.sessions(ctx, where+inOrder+" LIMIT ?", append(args, rows)...)
-		if err != nil {
-			return err
-		}
-		for _, session := range part {
-			if !f(session) {
-				return errStopped
-			}
-		}
-		if len(part) < rows {
-			return nil
-		}
-		q.After = part[len(part)-1].Place(part[0].Modified)
-	}
+// A lister is the eventlog.Lister of a store.
+type lister struct{ s *Store }
+
+// Part implements eventlog.Lister.
+func (l lister) Part(ctx context.Context, q eventlog.Query, n int) ([]eventlog.Session, error) {
+	where, args := conditions(q)
+	return l.s.sessions(ctx, where+inOrder+" LIMIT ?", append(args, n)...)
 }
 
-// yieldMoved yields the sessions that changed since the listing began. They are read at
-// once, because they may change again.
-func (s *Store) yieldMoved(ctx context.Context, q eventlog.Query, listing *eventlog.Listing, yield func(eventlog.Session, error) bool) error {
-	q.After = eventlog.Place{}
+// Moved implements eventlog.Lister.
+func (l lister) Moved(ctx context.Context, q eventlog.Query, after time.Time) ([]eventlog.Session, error) {
 	where, args := conditions(q)
-	began := listing.Began().UnixMicro()
-	moved, err := s.sessions(ctx, where+" AND s.recent >= ? >> 20 AND s.modified > ?"+inOrder, append(args, began, began)...)
-	if err != nil {
-		return err
-	}
-	for _, session := range moved {
-		if listing.YieldsMoved(session) && !yield(session, nil) {
-			return errStopped
-		}
-	}
-	return nil
+	began := after.UnixMicro()
+	return l.s.sessions(ctx, where+" AND s.recent >= ? >> 20 AND s.modified > ?"+inOrder, append(args, began, began)...)
 }
 
 // yieldSalvaged yields the sessions that the listing lacks when a page of the table is
 // damaged, wherever the listing continues: their order is unknown.
-func (s *Store) yieldSalvaged(ctx context.Context, listing *eventlog.Listing, yield func(eventlog.Session, error) bool) error {
+func (s *Store) yieldSalvaged(ctx context.Context, listing *eventlog.Listing, yield func(eventlog.Session) bool) error {
 	all, err := s.salvage(ctx, listing.Yields)
-	if err != nil {
-		return err
-	}
 	for _, session := range all {
-		if !yield(session, nil) {
-			return errStopped
+		if !yield(session) {
+			break
 		}
 	}
-	return nil
+	return err
 }
 
 // inOrder is the order of a listing: that of the time of the last change. The first column

@@ -20,7 +20,7 @@ func TestAPanicInTheWriterClosesTheStore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.do(t.Context(), o); !errors.Is(err, eventlog.ErrClosed) || !strings.Contains(err.Error(), "a bug") {
+			if err := s.queue.Do(t.Context(), o); !errors.Is(err, eventlog.ErrClosed) || !strings.Contains(err.Error(), "a bug") {
 				t.Errorf("the broken write: %v", err)
 			}
 			if err := s.PutSecrets(t.Context(), "other", eventlog.Secret{Name: "n", Value: []byte("v")}); !errors.Is(err, eventlog.ErrClosed) {

@@ -20,16 +20,16 @@ func TestAReaderHoldsALimitedPartOfASession(t *testing.T) {
 		end = add(t, s, "s", end, filler)
 	}
 	pages, records := 0, 0
-	for p := range s.pages(1, 1, maxSeq) {
+	for page, err := range s.reader().Pages(t.Context(), 1, 1, maxSeq) {
 		size := 0
-		for _, r := range p.records {
-			size += len(r.body)
+		for _, r := range page {
+			size += len(r.Body)
 		}
-		if size > chunk+2*len(filler) || p.err != nil {
-			t.Errorf("page %d holds %d bytes, %v", pages, size, p.err)
+		if size > chunk+2*len(filler) || err != nil {
+			t.Errorf("page %d holds %d bytes, %v", pages, size, err)
 		}
 		pages++
-		records += len(p.records)
+		records += len(page)
 	}
 	if pages < 3 || records != 35 {
 		t.Errorf("%d records in %d pages", records, pages)

@@ -7,21 +7,12 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/group"
 	"github.com/abide-run/abide/internal/seal"
 )
-
-// sealing is what the store needs to seal secrets.
-type sealing struct {
-	keys *seal.File
-
-	mu    sync.Mutex
-	known []seal.ID // keys that the table of keys has
-	clear int       // what the table meta says of bytes that were not sealed
-}
 
 // openKeys reads the key file of a store.
 func openKeys(store, path string) (*seal.File, error) {
@@ -31,53 +22,21 @@ func openKeys(store, path string) (*seal.File, error) {
 	return seal.OpenFile(path)
 }
 
-// labels are what the sealed value of a secret is bound to.
-func labels(id event.SessionID, name string) []string { return []string{string(id), name} }
+// keyTable is the eventlog.KeyTable of a store.
+type keyTable struct{ s *Store }
 
-// seal returns secrets as they are stored.
-func (s *Store) seal(ctx context.Context, id event.SessionID, secrets []eventlog.Secret) ([]eventlog.Secret, error) {
-	if !slices.ContainsFunc(secrets, func(one eventlog.Secret) bool { return one.Value != nil }) {
-		return secrets, nil
-	}
-	if err := s.recordKey(ctx); err != nil {
-		return nil, err
-	}
-	sealed := make([]eventlog.Secret, len(secrets))
-	for i, one := range secrets {
-		sealed[i].Name = one.Name
-		if one.Value == nil {
-			continue
-		}
-		var err error
-		if sealed[i].Value, err = s.sealing.keys.Seal(one.Value, labels(id, one.Name)...); err != nil {
-			return nil, err
-		}
-	}
-	return sealed, nil
+// Ready implements eventlog.KeyTable. A store that is not at its place any more makes no key either.
+func (t keyTable) Ready(ctx context.Context) error {
+	return t.s.queue.Do(ctx, &op{apply: func(*writing) error { return nil }, committed: func() {}})
 }
 
-// recordKey records that the key has sealed a value, before it seals the first one. The key
-// itself is on the disk by then.
-func (s *Store) recordKey(ctx context.Context) error {
-	s.sealing.mu.Lock()
-	defer s.sealing.mu.Unlock()
-	if ids := s.sealing.keys.IDs(); len(ids) > 0 && slices.Contains(s.sealing.known, ids[0]) {
-		return nil
-	}
-	// A store that is closed, or not at its place any more, makes no key.
-	if err := s.do(ctx, &op{apply: func(*writing) error { return nil }, committed: func() {}}); err != nil {
-		return err
-	}
-	id, err := s.sealing.keys.Ready()
-	if err != nil {
-		return err
-	}
-	err = s.do(ctx, &op{
+// AddKey implements eventlog.KeyTable. The table serves to notice a missing key, and nothing else.
+func (t keyTable) AddKey(ctx context.Context, id seal.ID) error {
+	err := t.s.queue.Do(ctx, &op{
 		apply:     func(w *writing) error { return w.exec(insertKey, id[:]) },
 		committed: func() {},
 	})
-	if err == nil || corrupt(err) { // the list serves to notice a missing key, and nothing else
-		s.sealing.known = append(s.sealing.known, id)
+	if corrupt(err) {
 		return nil
 	}
 	return err
@@ -87,19 +46,21 @@ const insertKey = "INSERT OR IGNORE INTO keys (id) VALUES (?)"
 
 // checkKeys reads which keys have sealed values, and warns of values that cannot be opened.
 // It looks at the values only if a key is missing.
-func (s *Store) checkKeys(ctx context.Context, warn func(string)) (err error) {
+func (s *Store) checkKeys(ctx context.Context, warn func(string)) error {
 	if warn == nil {
 		warn = func(string) {}
 	}
-	if s.sealing.known, err = storedKeys(ctx, s.reading); err != nil && !corrupt(err) {
+	known, err := storedKeys(ctx, s.reading)
+	if err != nil && !corrupt(err) {
 		return explain(s.path, err)
 	}
-	file := s.sealing.keys
+	s.sealing.Known(known...)
+	file := s.sealing.Keys()
 	if mode := file.Exposed(); mode != 0 {
 		warn(eventlog.ExposedKey(file, mode))
 	}
 	has := file.IDs()
-	for _, id := range slices.Clone(s.sealing.known) {
+	for _, id := range known {
 		if slices.Contains(has, id) {
 			continue
 		}
@@ -143,16 +104,13 @@ func sealedWith(ctx context.Context, q querier, id seal.ID) (sessions int, err e
 	return sessions, err
 }
 
-// forgetKey removes a key of which no value is left.
+// forgetKey removes a key of which no value is left. It is not in the key file, so that nothing
+// more is sealed with it.
 func (s *Store) forgetKey(ctx context.Context, id seal.ID) error {
-	err := s.do(ctx, &op{
+	return s.queue.Do(ctx, &op{
 		apply:     func(w *writing) error { return w.exec("DELETE FROM keys WHERE id = ?", id[:]) },
 		committed: func() {},
 	})
-	if err == nil {
-		s.sealing.known = slices.DeleteFunc(s.sealing.known, func(known seal.ID) bool { return known == id })
-	}
-	return err
 }
 
 // What the column clear of the table meta says.
@@ -306,7 +264,7 @@ func clearSecrets(ctx context.Context, q rowsQuerier, row int64, id event.Sessio
 // insertSealed seals secrets and adds them to a table.
 func insertSealed(ctx context.Context, tx *sql.Tx, keys *seal.File, table string, secrets []clearSecret) error {
 	for _, one := range secrets {
-		sealed, err := keys.Seal(one.Value, labels(one.session, one.Name)...)
+		sealed, err := eventlog.SealSecret(keys, one.session, one.Secret)
 		if err != nil {
 			return err
 		}
@@ -320,10 +278,10 @@ func insertSealed(ctx context.Context, tx *sql.Tx, keys *seal.File, table string
 // scrub removes what is left of secrets that were not sealed. A process that reads the
 // store may be in the way: then upkeep tries again.
 func (s *Store) scrub(ctx context.Context, warn func(string)) error {
-	if err := s.reading.QueryRowContext(ctx, "SELECT clear FROM meta").Scan(&s.sealing.clear); err != nil {
+	if err := s.reading.QueryRowContext(ctx, "SELECT clear FROM meta").Scan(&s.clear); err != nil {
 		return explain(s.path, err)
 	}
-	if s.sealing.clear == noneClear {
+	if s.clear == noneClear {
 		return nil
 	}
 	atStep("stored the sealed values")
@@ -340,8 +298,8 @@ func (s *Store) scrub(ctx context.Context, warn func(string)) error {
 
 // tryScrub reports whether the files hold no secret any more that is not sealed.
 func (s *Store) tryScrub(ctx context.Context) (done bool, err error) {
-	err = s.do(ctx, &op{alone: true, committed: func() {}, apply: func(w *writing) error {
-		if s.sealing.clear == clearInPages {
+	err = s.queue.Do(ctx, &op{Op: group.Op{Alone: true}, committed: func() {}, apply: func(w *writing) error {
+		if s.clear == clearInPages {
 			if err := w.exec("VACUUM"); err != nil {
 				return err
 			}
@@ -355,7 +313,7 @@ func (s *Store) tryScrub(ctx context.Context) (done bool, err error) {
 		return w.exec("UPDATE meta SET clear = 0")
 	}})
 	if done && err == nil {
-		s.sealing.clear = noneClear
+		s.clear = noneClear
 	}
 	return done, err
 }
@@ -363,7 +321,7 @@ func (s *Store) tryScrub(ctx context.Context) (done bool, err error) {
 // scrubLater tries to remove what is left of secrets that were not sealed until nobody is in
 // the way any more.
 func (s *Store) scrubLater() {
-	for pause := firstCutPause; s.sealing.clear != noneClear; pause = min(2*pause, lastCutPause) {
+	for pause := firstCutPause; s.clear != noneClear; pause = min(2*pause, lastCutPause) {
 		if _, err := s.tryScrub(context.Background()); err != nil || !s.pause(pause) {
 			return
 		}

@@ -139,7 +139,7 @@ func TestClearSecretsAreSealedAndGone(t *testing.T) {
 		}
 		checkSealed(t, s)
 		found, err := InspectSecrets(t.Context(), path)
-		if id := s.sealing.keys.IDs()[0]; err != nil || found.Clear || found.Keys[id] != clearSessions {
+		if id := s.sealing.Keys().IDs()[0]; err != nil || found.Clear || found.Keys[id] != clearSessions {
 			t.Errorf("inspected as %+v, %v", found, err)
 		}
 		copied := filepath.Join(t.TempDir(), "copy.db")

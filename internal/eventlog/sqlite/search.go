@@ -15,6 +15,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/record"
 	"github.com/abide-run/abide/internal/memory/rank"
 )
 
@@ -143,7 +144,7 @@ func (x *searchIndex) pause(d time.Duration) bool {
 	select {
 	case <-timer.C:
 		return true
-	case <-x.store.closing:
+	case <-x.store.queue.Closed():
 		return false
 	}
 }
@@ -180,11 +181,11 @@ func (x *searchIndex) path() string { return x.store.path + "-search" }
 // open opens the index. One that cannot be used is replaced by an empty one. A file that
 // is not known to be an index stays as it is, and sessions are searched without one.
 func (x *searchIndex) open(ctx context.Context) error {
-	if err := x.store.open(ctx); err != nil || x.conn != nil {
+	if err := x.store.queue.Open(ctx); err != nil || x.conn != nil {
 		return err
 	}
 	err := x.connect(ctx)
-	if err != nil && x.own && !isTemporary(err) && x.store.open(ctx) == nil {
+	if err != nil && x.own && !isTemporary(err) && x.store.queue.Open(ctx) == nil {
 		if err = x.drop(); err == nil {
 			err = x.connect(ctx)
 		}
@@ -295,7 +296,7 @@ func (x *searchIndex) compare(name event.SessionID) (list []staleSession, err er
 		if err := rows.Scan(&one.row, &one.id, &one.has.Seq, &head); err != nil {
 			return nil, err
 		}
-		one.has.Hash = hash(head)
+		one.has.Hash = record.Hash(head)
 		list = append(list, one)
 	}
 	return list, rows.Err()
@@ -309,7 +310,7 @@ func (x *searchIndex) purge() error {
 		return err
 	}
 	for _, row := range gone {
-		if err := x.store.open(context.Background()); err != nil {
+		if err := x.store.queue.Open(context.Background()); err != nil {
 			return err
 		}
 		if err := x.transact(func() error { return x.removeSession(row) }); err != nil {
@@ -416,7 +417,7 @@ func (x *searchIndex) fillPart() error {
 	var rest []staleSession
 	err := x.transact(func() error {
 		for done < len(x.stale) && done < partSessions && size < partBytes {
-			if err := x.store.open(context.Background()); err != nil {
+			if err := x.store.queue.Open(context.Background()); err != nil {
 				return err
 			}
 			n, left, err := x.takeIn(x.stale[done], partBytes-size)
@@ -501,7 +502,7 @@ func (s *Store) Search(ctx context.Context, q eventlog.Search) (eventlog.Found, 
 		return eventlog.Found{}, err
 	}
 	places, behind, err := s.search.find(ctx, q, matchText(phrases))
-	if closed := s.open(ctx); closed != nil {
+	if closed := s.queue.Open(ctx); closed != nil {
 		return eventlog.Found{}, closed
 	}
 	if err != nil {
@@ -571,7 +572,7 @@ func (x *searchIndex) fill(ctx context.Context, patience time.Duration) error {
 		return err
 	}
 	for more := true; more; more = len(x.stale) > 0 && (patience == 0 || time.Since(began) < patience) {
-		if err := x.store.open(ctx); err != nil {
+		if err := x.store.queue.Open(ctx); err != nil {
 			return err
 		}
 		if err := x.fillPart(); err != nil {

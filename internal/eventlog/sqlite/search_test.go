@@ -435,7 +435,7 @@ func TestClosingDoesNotTakeInWhatTheIndexLacks(t *testing.T) {
 		s.search.touch(event.SessionID(fmt.Sprint("none", i))) // more changes than are looked at one by one
 	}
 	speak(t, s, "second", "apple")
-	s.shut(eventlog.ErrClosed) // as Close does, while the index is being filled
+	s.queue.Shut(eventlog.ErrClosed) // as Close does, while the index is being filled
 	if err := s.search.fillPart(); !errors.Is(err, eventlog.ErrClosed) {
 		t.Errorf("a store that is being closed fills its index: %v", err)
 	}

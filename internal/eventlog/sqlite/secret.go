@@ -8,6 +8,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/record"
 )
 
 // Quarantine implements eventlog.Store.
@@ -26,7 +27,7 @@ func (s *Store) Quarantine(ctx context.Context, id event.SessionID, d *eventlog.
 
 // PutSecrets implements eventlog.Store.
 func (s *Store) PutSecrets(ctx context.Context, id event.SessionID, secrets ...eventlog.Secret) error {
-	sealed, err := s.seal(ctx, id, secrets)
+	sealed, err := s.sealing.Seal(ctx, id, secrets)
 	if err == nil {
 		err = s.change(ctx, id, func(w *writing, session int64) error { return w.putSecrets(session, sealed) })
 	}
@@ -59,29 +60,25 @@ func (s *Store) Secret(ctx context.Context, id event.SessionID, name string) ([]
 		return nil, err
 	}
 	var sealed []byte
-	err = s.reading.QueryRow("SELECT value FROM secrets WHERE session = ? AND name = ?", h.session, name).Scan(&sealed)
+	err = s.reading.QueryRow("SELECT value FROM secrets WHERE session = ? AND name = ?", h.Session, name).Scan(&sealed)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil
 	case err != nil:
 		return nil, s.readError(id, 0, err)
 	}
-	value, err := s.sealing.keys.Open(sealed, labels(id, name)...)
-	if err != nil {
-		return nil, fmt.Errorf("secret %q of session %s: %w: %w", name, id, eventlog.ErrSealed, err)
-	}
-	return value, nil
+	return s.sealing.Unseal(id, name, sealed)
 }
 
 // change makes a change to a session that exists.
 func (s *Store) change(ctx context.Context, id event.SessionID, apply func(w *writing, session int64) error) error {
-	return s.do(ctx, &op{
+	return s.queue.Do(ctx, &op{
 		apply: func(w *writing) error {
 			h, err := w.session(id)
 			if err != nil {
 				return err
 			}
-			return apply(w, h.session)
+			return apply(w, h.Session)
 		},
 		committed: func() {
 			s.heads.forget(id)
@@ -91,7 +88,7 @@ func (s *Store) change(ctx context.Context, id event.SessionID, apply func(w *wr
 }
 
 // session finds a session inside a transaction.
-func (w *writing) session(id event.SessionID) (head, error) {
+func (w *writing) session(id event.SessionID) (record.Head, error) {
 	h, err := scanHead(id, w.find.QueryRow(string(id)))
 	if errors.Is(err, eventlog.ErrNotFound) {
 		err = refusal{err}

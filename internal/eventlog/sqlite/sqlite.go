@@ -31,6 +31,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/group"
 )
 
 // Options configure a store. The zero value is the safe choice.
@@ -60,16 +61,14 @@ type Store struct {
 	broken  error      // reason for which nothing can be written any more; used by the same goroutine
 	files   storeFiles // files of the store; an append fails if one of them was moved
 
-	queue     queue
-	closing   chan struct{} // closed when the store accepts no more changes
-	shutOnce  sync.Once
+	queue     *group.Queue[*op]
 	closeOnce sync.Once
-	cause     error // reason for which the store is closed; set before closing is closed
 	closeErr  error
 
 	heads   heads
 	search  searchIndex
-	sealing sealing
+	sealing *eventlog.Sealing
+	clear   int // what the table meta says of bytes that were not sealed
 
 	upkeep  upkeep
 	shrinks bool // true if free pages can be given back to the file system
@@ -95,16 +94,13 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 		opts.Warn(fmt.Sprintf("store %s did not exist and is made now, but %s is there: if you meant that one, correct store.url", path, other))
 	}
 	opts.Used = !isNew && (opts.Used || hasRemains(path))
-	s := &Store{
-		path:    path,
-		closing: make(chan struct{}),
-		heads:   newHeads(),
-	}
-	s.queue.idle.L = &s.queue.mu
+	s := newStore(path)
 	s.search.store, s.search.delay = s, fillDelay
-	if s.sealing.keys, err = openKeys(path, opts.KeyFile); err != nil {
+	keys, err := openKeys(path, opts.KeyFile)
+	if err != nil {
 		return nil, err
 	}
+	s.sealing = eventlog.NewSealing(keys, keyTable{s})
 	if err := s.connect(ctx, opts); err != nil {
 		s.disconnect()
 		return nil, err
@@ -117,6 +113,12 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 		s.startUpkeep()
 	}
 	return s, nil
+}
+
+func newStore(path string) *Store {
+	s := &Store{path: path, heads: newHeads()}
+	s.queue = group.New(s.commit)
+	return s
 }
 
 // makeFile creates the file, which no other user can read, and reports whether there was
@@ -235,7 +237,7 @@ func (s *Store) connect(ctx context.Context, opts Options) (err error) {
 	if err := useWAL(ctx, conn, s.path); err != nil {
 		return err
 	}
-	if err = migrate(ctx, conn, s.path, s.sealing.keys); err != nil {
+	if err = migrate(ctx, conn, s.path, s.sealing.Keys()); err != nil {
 		return err
 	}
 	if err := s.write.prepare(ctx); err != nil {
@@ -310,29 +312,11 @@ func dsn(path string, opts Options, more string) string {
 
 // Close waits for appends that have begun and closes the file.
 func (s *Store) Close() error {
-	s.shut(eventlog.ErrClosed)
+	s.queue.Shut(eventlog.ErrClosed)
 	s.upkeep.stop()
-	s.queue.waitIdle()
+	s.queue.WaitIdle()
 	s.closeOnce.Do(func() { s.closeErr = s.disconnect() })
 	return s.closeErr
-}
-
-// shut makes the store refuse everything from now on. Only the first cause is kept.
-func (s *Store) shut(cause error) {
-	s.shutOnce.Do(func() {
-		s.cause = cause
-		close(s.closing)
-	})
-}
-
-// open returns the reason for which the store cannot be used, or nil.
-func (s *Store) open(ctx context.Context) error {
-	select {
-	case <-s.closing:
-		return s.cause
-	default:
-		return ctx.Err()
-	}
 }
 
 // disconnect closes the connections, those of readers first: the last connection that

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"github.com/abide-run/abide/internal/eventlog/group"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -113,7 +114,7 @@ func (s *Store) shrink() {
 	}
 	for before := free + 1; free > freeKept && free < before && s.diskHasRoom(); {
 		began := time.Now()
-		if err := s.do(context.Background(), shrinkStep()); err != nil {
+		if err := s.queue.Do(context.Background(), shrinkStep()); err != nil {
 			return // the store is closed, or the file is damaged there
 		}
 		if !s.pause(time.Since(began)) {
@@ -179,7 +180,7 @@ func (s *Store) logSize() int64 {
 // is done with that: it is, or the store is closed.
 func (s *Store) cutLog() bool {
 	busy, wait := false, s.cutWait()
-	err := s.do(context.Background(), &op{alone: true, committed: func() {}, apply: func(w *writing) (err error) {
+	err := s.queue.Do(context.Background(), &op{Op: group.Op{Alone: true}, committed: func() {}, apply: func(w *writing) (err error) {
 		busy, err = w.checkpoint(wait)
 		return err
 	}})
@@ -206,8 +207,8 @@ func (w *writing) checkpoint(wait string) (busy bool, err error) {
 // crash undoes. Everything else waits meanwhile, and the disk must have room for a second
 // copy.
 func (s *Store) Compact(ctx context.Context) error {
-	return s.do(ctx, &op{
-		alone: true,
+	return s.queue.Do(ctx, &op{
+		Op: group.Op{Alone: true},
 		apply: func(w *writing) error {
 			for _, text := range []string{"PRAGMA auto_vacuum = INCREMENTAL", "VACUUM"} {
 				if err := w.exec(text); err != nil {
@@ -251,7 +252,7 @@ func (s *Store) pause(d time.Duration) bool {
 	select {
 	case <-t.C:
 		return true
-	case <-s.closing:
+	case <-s.queue.Closed():
 		return false
 	}
 }
