@@ -63,7 +63,7 @@ func (s *story) play(dies string) {
 			}
 		}
 		if !e.killed(err) {
-			s.t.Fatalf("%v: %s\n%s", cmp.Or(context.Cause(s.ctx), err), e.stderr, s.shortLog())
+			s.t.Fatalf("%v\n%s\n%s", cmp.Or(context.Cause(s.ctx), err), s.shortLog(), s.stacks())
 		}
 		s.audit()
 	}

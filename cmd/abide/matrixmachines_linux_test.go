@@ -287,6 +287,19 @@ func (m *matrix) killEngine() {
 	<-e.dead
 }
 
+// stacks ends the engine and the workspace, and returns what they were doing: the stack of
+// each goroutine.
+func (m *matrix) stacks() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_ = m.engine.Process.Signal(syscall.SIGABRT) // it may have ended
+	<-m.engine.dead
+	_ = m.serves.Process.Signal(syscall.SIGABRT)
+	_, _ = io.Copy(io.Discard, m.serves.out)
+	_ = m.serves.Wait() // it was aborted
+	return "the engine: " + m.engine.stderr.String() + "\nthe workspace: " + m.serves.stderr.String()
+}
+
 // stop stops the engine as a person would.
 func (e *matrixEngine) stop() {
 	e.t.Helper()

@@ -266,18 +266,7 @@ func signalByOwner(w world) error {
 	if _, err := unix.FcntlInt(uintptr(pair[0]), unix.F_SETFL, unix.O_ASYNC); err != nil {
 		return err
 	}
-	before, err := pending(w.PID)
-	if err != nil {
-		return err
-	}
-	if _, err := unix.Write(pair[1], []byte("x")); err != nil {
-		return err
-	}
-	after, err := pending(w.PID)
-	if err != nil || after != before {
-		return err
-	}
-	return errors.New("no signal waits")
+	return seesSignal(w.PID, func() error { _, err := unix.Write(pair[1], []byte("x")); return err })
 }
 
 // pending returns the line about the signals that wait for a process and how many there are.

@@ -64,7 +64,7 @@ type escape struct {
 }
 
 // escapes are all attempts.
-var escapes = slices.Concat(usualEscapes, furtherEscapes)
+var escapes = slices.Concat(usualEscapes, furtherEscapes, rareEscapes)
 
 var usualEscapes = []escape{
 	// Writing outside.

@@ -95,7 +95,12 @@ func (p *prison) makeOthersIPC() {
 		p.t.Cleanup(func() { unix.Syscall(unix.SYS_MSGCTL, id, unix.IPC_RMID, 0) })
 	}
 	p.Queue = p.Abstract
-	name, err := unix.BytePtrFromString(p.Queue)
+	p.makeQueue(p.Queue)
+}
+
+// makeQueue makes a queue of messages, if there is none of that name.
+func (p *prison) makeQueue(text string) {
+	name, err := unix.BytePtrFromString(text)
 	must(p.t, err)
 	queue, _, errno := unix.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(name)), unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC, 0o600, 0, 0, 0)
 	if errno == 0 {
@@ -153,6 +158,12 @@ func (p *prison) reset() {
 	}
 	must(p.t, syscall.Mkfifo(p.Out+"/pipe", 0o666))
 	must(p.t, os.Chmod(p.Data, 0o755))
+	must(p.t, os.RemoveAll(p.Data+"/link"))
+	must(p.t, os.Symlink("there", p.Data+"/link"))
+	must(p.t, os.Link(p.Data+"/secret", p.Out+"/shared"))
+	must(p.t, os.WriteFile(p.Out+"/marked", nil, 0o644))
+	_ = unix.Setxattr(p.Out+"/marked", "user.mark", []byte("x"), 0) // a file system may have no attributes
+	p.makeQueue(removedQueue(p.world))
 	if os.Getuid() == 0 {
 		must(p.t, unix.Mknod(p.Work+"/device", unix.S_IFCHR|0o600, 1<<8|5)) // that of /dev/zero
 	}

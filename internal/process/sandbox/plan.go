@@ -15,6 +15,7 @@ type plan struct {
 	read     []string // files and folders that can be read and executed
 	write    []string // files and folders that can be changed, too
 	devices  []string // devices that can be used
+	hidden   []string // files and folders that cannot be read
 	git      Repository
 	optional []string // those of write that may be missing without a word
 	looked   []string // folders whose entries the plan lists: a new entry makes a new plan
@@ -27,7 +28,7 @@ var usualDevices = []string{
 
 // plan returns the plan for a command. It lists no folders yet.
 func (s *Sandbox) plan(r Request) plan {
-	p := plan{devices: usualDevices}
+	p := plan{devices: usualDevices, hidden: s.hidden()}
 	p.write = append(p.write, r.Root)
 	p.optional = slices.Concat(s.o.Temp, r.Writable)
 	if t := s.temporary(r.Env, slices.Concat(p.write, p.optional)); t != "" {
@@ -39,7 +40,7 @@ func (s *Sandbox) plan(r Request) plan {
 	} else {
 		p.git = FindRepository(r.Root)
 	}
-	p.key = strings.Join(append(append(slices.Clone(p.write), p.optional...), p.git.key()), "\x00")
+	p.key = strings.Join(append(slices.Concat(p.write, p.optional, []string{""}, p.hidden), p.git.key()), "\x00")
 	return p
 }
 

@@ -83,8 +83,9 @@ func WritableAt(path, root string, env []string) string {
 
 // A Sandbox makes confinements. It is safe for concurrent use.
 type Sandbox struct {
-	o   Options
-	abi int
+	o      Options
+	abi    int
+	mounts mountTable
 
 	mu     sync.Mutex
 	warned map[string]bool
@@ -122,6 +123,12 @@ func (s *Sandbox) Close() {
 		r.file.Close()
 		delete(s.made, key)
 	}
+	s.mounts.close()
+}
+
+// hidden returns the files and folders that commands may not read, at every path.
+func (s *Sandbox) hidden() []string {
+	return slices.Concat(s.o.Hidden, s.mounts.otherPaths(s.o.Hidden))
 }
 
 // A Request says which command is to be confined.
@@ -260,9 +267,9 @@ func (s *Sandbox) tooWide(root string) string {
 		return "is the root of all files"
 	case s.o.Home != "" && isBelow(s.o.Home, root):
 		return "contains your home folder"
-	case slices.ContainsFunc(s.o.Hidden, func(h string) bool { return isBelow(h, root) }):
+	case slices.ContainsFunc(s.hidden(), func(h string) bool { return isBelow(h, root) }):
 		return "contains the data folder of abide, or another file that commands may not read"
-	case slices.ContainsFunc(s.o.Hidden, func(h string) bool { return isBelow(root, h) }):
+	case slices.ContainsFunc(s.hidden(), func(h string) bool { return isBelow(root, h) }):
 		return "is in a folder that commands may not read, such as the data folder of abide"
 	}
 	return ""

@@ -27,7 +27,7 @@ func (s *Sandbox) seal(r Request) (Confinement, error) {
 	if what := s.tooWide(r.Root); what != "" {
 		return Confinement{}, &Error{fmt.Errorf("a sealed command may change all of its working directory, and %s %s: work in a folder below it", r.Root, what)}
 	}
-	c := Confinement{Profile: Sealed, Offline: true, Root: r.Root, Empty: s.sealedEmpty(), Hidden: slices.Clone(s.o.Hidden)}
+	c := Confinement{Profile: Sealed, Offline: true, Root: r.Root, Empty: s.sealedEmpty(), Hidden: s.hidden()}
 	for _, path := range listeningSockets() {
 		if !slices.ContainsFunc(c.Empty, func(dir string) bool { return isBelow(path, dir) }) && !isBelow(path, r.Root) {
 			c.Hidden = append(c.Hidden, path)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -338,6 +339,41 @@ func TestRestoreUndoesTheWritesOfCalls(t *testing.T) {
 	for _, r := range restore(t, b.kept, 1) {
 		if r.Outcome != files.Same && r.Outcome != files.Skipped {
 			t.Errorf("made again: %+v", r)
+		}
+	}
+}
+
+// Commands can put a pipe in the place of a file: opening one would wait for ever for its other
+// end, and so would a read.
+func TestAPipeInThePlaceOfAFileHoldsNothingUp(t *testing.T) {
+	b := newFixture(t)
+	b.put("edited", "one\n")
+	b.put("folder/plain", "one\n")
+	b.run("edit", `{"path":"edited","old_str":"one","new_str":"two"}`) // key-1
+	b.run("create", `{"path":"made","file_text":"one\n"}`)
+	for _, name := range []string{"edited", "made", "folder/pipe", "folder/.gitignore"} {
+		if err := os.Remove(b.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(b.path(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range restore(t, b.kept, 1) {
+		if r.Outcome != files.Skipped || !strings.Contains(r.Reason, "pipe") {
+			t.Errorf("%+v", r)
+		}
+	}
+	for tool, arguments := range map[string]string{
+		"view": `{"path":"folder"}`, "glob": `{"pattern":"**/*","path":"folder"}`, "grep": `{"pattern":"one","path":"folder"}`,
+	} {
+		if r := b.run(tool, arguments); r.Failed || !strings.Contains(r.Text, "plain") {
+			t.Errorf("%s: %+v", tool, r)
+		}
+	}
+	for _, name := range []string{"edited", "made", "folder/pipe", "folder/.gitignore"} {
+		if info, err := os.Lstat(b.path(name)); err != nil || info.Mode().Type() != fs.ModeNamedPipe {
+			t.Errorf("%s was replaced: %v, %v", name, info, err)
 		}
 	}
 }

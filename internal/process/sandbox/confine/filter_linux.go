@@ -20,6 +20,7 @@ const (
 	load   = 0x20 // load a word of the call
 	equal  = 0x15 // compare with a number
 	anyBit = 0x45 // compare bits
+	keep   = 0x54 // keep bits of the word
 	answer = 0x06 // end with a verdict
 	jump   = 0x05 // skip instructions
 )
@@ -48,6 +49,17 @@ const (
 	tiocsti   = 0x5412
 	tioclinux = 0x541c
 )
+
+// fileOrders are requests to file systems that change what can be opened only for reading, or make
+// and remove what no call for folders would: the kind of the request and its number, without the
+// size of its argument.
+var fileOrders = []uint32{
+	0x6613,                 // encrypt a folder
+	0x6685,                 // make a file read-only for good, and have its content checked (fs-verity)
+	0x9401, 0x9417, 0x943f, // Btrfs: make a snapshot, in two ways, and remove a subvolume by its number
+	0x940e, 0x9418, 0x940f, // make a subvolume, in two ways, and remove one
+	0x941a, 0x9425, // change the flags of one, and where it is said to come from
+}
 
 // localSockets are the families of LocalSockets: unix, inet, inet6, netlink. Others, such as
 // vsock, do not belong to a network.
@@ -101,13 +113,7 @@ func (a abi) filter(sockets Sockets) []instruction {
 	for _, n := range append([]uint32{quotactlFD}, a.forbidden...) {
 		p = append(p, instruction{equal, 0, 1, n}, instruction{answer, 0, 0, refuse | eperm})
 	}
-	p = append(p, when(a.ioctl, []instruction{
-		{load, 0, 0, argument + 8},
-		{equal, 1, 0, tiocsti},
-		{equal, 0, 1, tioclinux},
-		{answer, 0, 0, refuse | eperm},
-		{answer, 0, 0, allow},
-	})...)
+	p = append(p, when(a.ioctl, orders())...)
 	p = append(p, when(a.prlimit, []instruction{ // reading limits, and setting one's own, is allowed
 		{load, 0, 0, argument},
 		{equal, 4, 0, 0},
@@ -123,6 +129,21 @@ func (a abi) filter(sockets Sockets) []instruction {
 		p = append(p, a.sockets(localSockets)...)
 	case NoSockets:
 		p = append(p, a.sockets(nil)...)
+	}
+	return append(p, instruction{answer, 0, 0, allow})
+}
+
+// orders returns the instructions that refuse requests to devices and file systems.
+func orders() []instruction {
+	p := []instruction{
+		{load, 0, 0, argument + 8},
+		{equal, 1, 0, tiocsti},
+		{equal, 0, 1, tioclinux},
+		{answer, 0, 0, refuse | eperm},
+		{keep, 0, 0, 0xffff},
+	}
+	for _, n := range fileOrders {
+		p = append(p, instruction{equal, 0, 1, n}, instruction{answer, 0, 0, refuse | eperm})
 	}
 	return append(p, instruction{answer, 0, 0, allow})
 }
