@@ -88,7 +88,7 @@ func (f *Failure) noQuota() bool {
 func (f *Failure) rejectsReasoning() bool {
 	return f.is("invalid_encrypted_content") || f.says(
 		"encrypted content", "encrypted_content", "thinking` block", "thinking block", "redacted_thinking`",
-		"of type 'reasoning'", "item with id 'rs_", "thought signature", "thought_signature", "extra_content", "reasoning_details")
+		"of type 'reasoning'", "property 'reasoning", "reasoning_content", "item with id 'rs_", "thought signature", "thought_signature", "extra_content", "reasoning_details")
 }
 
 // wantsResponses reports whether the model calls tools only on the Responses API.
