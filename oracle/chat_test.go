@@ -32,7 +32,7 @@ func openaiClient(url string) sdk.Client {
 // where they stand. The SDK has no fields for them.
 var (
 	addedToRequests = []string{"cache_control", "reasoning"}
-	addedToMessages = []string{"extra_content", "reasoning_content", "reasoning_details"}
+	addedToMessages = []string{"extra_content", "reasoning", "reasoning_content", "reasoning_details"}
 	addedToCalls    = []string{"extra_content"}
 )
 

@@ -4,7 +4,7 @@
 // what we send, and the SDK must decode a reply to the same result as we do. It is a
 // separate module, so that the SDKs do not become dependencies of abide.
 //
-// There is nothing to hold against google.golang.org/genai: Gemini is asked in the form of
-// OpenAI, and the SDK of Google speaks another. The one answer in Gemini's own form, the
-// limits of a model, is a single number.
+// Gemini is asked in the form of OpenAI, and google.golang.org/genai speaks another one. It
+// is held against the two answers that Gemini gives in its own form: the limits of a model,
+// and the details of a refusal.
 package oracle

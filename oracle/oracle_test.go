@@ -39,10 +39,16 @@ type heard struct {
 
 var references = map[string]reference{"chat": chatCompletions, "responses": openaiResponses, "anthropic": anthropicMessages}
 
+// beyond are the stories that the SDK has no words for.
+var beyond = map[string]string{"profile_mistral_thinking": "the SDK of OpenAI does not know the parts of a content in which Mistral sends reasoning"}
+
 func TestStoriesMeanTheSameToTheSDK(t *testing.T) {
 	for name, j := range references {
 		for _, story := range remotetest.ReadStories(t, j.stories) {
 			t.Run(name+"/"+story.Name, func(t *testing.T) {
+				if why, ok := beyond[story.Name]; ok {
+					t.Skip(why)
+				}
 				for i, body := range story.Play(t, j.subject) {
 					j.checkRequest(t, fmt.Sprint("request ", i+1), body)
 				}

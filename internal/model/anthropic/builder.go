@@ -163,7 +163,7 @@ var blockMembers = map[string][]string{
 // sendsBack reports whether thinking is sent back. The provider refuses it without its
 // signature, which a stream that was cut off lacks.
 func (b *builder) sendsBack(a *arriving) bool {
-	return a.signature.Len() > 0 || b.query.As().NeedsThoughts
+	return a.signature.Len() > 0 || b.query.As().NeedsThoughts != ""
 }
 
 func (b *builder) think(a *arriving, piece, signature string) {

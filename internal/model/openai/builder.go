@@ -16,8 +16,10 @@ type builder struct {
 
 	own     remote.Gather // members of the message that only the provider understands
 	refused bool          // true if the model said why it does not answer
-	plain   *plainReader
-	scratch []byte // buffer for the text that the plainReader has read
+
+	thoughtsIn string // member in which reasoning comes; empty before the first piece
+	plain      *plainReader
+	scratch    []byte // buffer for the text that the plainReader has read
 }
 
 // A call is a tool call that is arriving, with the provider's numbers and id.
@@ -104,6 +106,9 @@ func (b *builder) addPlainly(text []byte) {
 	case textPiece:
 		b.AddTextBytes(text)
 	case thoughtPiece:
+		if b.thoughtsIn == "" && len(text) > 0 {
+			b.thoughtsIn = p.thoughts
+		}
 		b.AddReasoningBytes(text)
 	case callPiece:
 		part := callPart{Index: &p.call}
@@ -164,9 +169,12 @@ func (b *builder) count(u *usage) {
 func (b *builder) addPart(c *choice, p *part) {
 	b.Finish = cmp.Or(finishOf(c.Finish), b.Finish)
 	b.refused = b.refused || p.Refusal != ""
-	b.AddReasoning(p.thinking())
+	if piece, member := p.thinking(); piece != "" {
+		b.thoughtsIn = cmp.Or(b.thoughtsIn, member)
+		b.AddReasoning(piece)
+	}
 	b.own.Add(p.Extra)
-	b.AddText(cmp.Or(string(p.Content), p.Refusal))
+	b.AddText(cmp.Or(p.Content.Text, p.Refusal))
 	b.AddDeclined(p.Refusal)
 }
 

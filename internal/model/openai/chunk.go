@@ -26,8 +26,8 @@ type choice struct {
 }
 
 type part struct {
-	Content text   `json:"content"`
-	Refusal string `json:"refusal"`
+	Content content `json:"content"`
+	Refusal string  `json:"refusal"`
 	// Providers use different names for reasoning.
 	ReasoningContent string     `json:"reasoning_content"`
 	Reasoning        string     `json:"reasoning"`
@@ -58,14 +58,17 @@ func decodeWithRest(data []byte, into any, known []string) (remote.Members, erro
 	return remote.OwnMembers(data, known)
 }
 
-func (p *part) thinking() string {
+// thinking returns the piece of reasoning, and the member in which it stands.
+func (p *part) thinking() (piece, member string) {
 	switch {
 	case p.ReasoningContent != "":
-		return p.ReasoningContent
+		return p.ReasoningContent, usualThoughts
 	case p.Reasoning != "":
-		return p.Reasoning
+		return p.Reasoning, "reasoning"
+	case p.ReasoningText != "":
+		return p.ReasoningText, "reasoning_text"
 	}
-	return p.ReasoningText
+	return p.Content.Thoughts, "content"
 }
 
 type callPart struct {
@@ -86,24 +89,52 @@ func (p *callPart) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// text is a string, or a list of parts, some of which have a text.
-type text string
+// A content is a text, or a list of parts, some of which have a text and some the reasoning
+// before it.
+type content struct{ Text, Thoughts string }
 
-func (t *text) UnmarshalJSON(data []byte) error {
+// UnmarshalJSON decodes a string or a list.
+func (c *content) UnmarshalJSON(data []byte) error {
 	if data[0] != '[' {
-		return json.Unmarshal(data, (*string)(t))
+		return json.Unmarshal(data, &c.Text)
 	}
-	var parts []struct {
-		Text string `json:"text"`
+	var list []struct {
+		Text     string `json:"text"`
+		Thinking parts  `json:"thinking"`
 	}
-	if err := json.Unmarshal(data, &parts); err != nil {
+	if err := json.Unmarshal(data, &list); err != nil {
 		return err
 	}
-	var all strings.Builder
-	for _, p := range parts {
-		all.WriteString(p.Text)
+	var text, thoughts strings.Builder
+	for _, p := range list {
+		text.WriteString(p.Text)
+		thoughts.WriteString(string(p.Thinking))
 	}
-	*t = text(all.String())
+	*c = content{text.String(), thoughts.String()}
+	return nil
+}
+
+// parts is a text, or the texts of the parts of a list. Any other value is none.
+type parts string
+
+// UnmarshalJSON decodes a string or a list.
+func (p *parts) UnmarshalJSON(data []byte) error {
+	switch data[0] {
+	case '"':
+		return json.Unmarshal(data, (*string)(p))
+	case '[':
+	default:
+		return nil
+	}
+	var list []struct {
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
+		return err
+	}
+	for _, one := range list {
+		*p += parts(one.Text)
+	}
 	return nil
 }
 

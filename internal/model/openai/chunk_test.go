@@ -124,8 +124,11 @@ func checkFast(t *testing.T, first, data []byte) {
 		t.Fatalf("the fast way accepts %q with %d choices", data, len(c.Choices))
 	}
 	c.Choices[0].Finish = finishOf(c.Choices[0].Finish)
-	if thought := c.Choices[0].Delta.thinking(); thought != "" { // reasoning has several names
+	if thought, member := c.Choices[0].Delta.thinking(); thought != "" { // reasoning has several names
 		c.Choices[0].Delta = part{Reasoning: thought}
+		if p.thoughts != member {
+			t.Errorf("the fast way finds the reasoning of %q in %q", data, p.thoughts)
+		}
 	}
 	if diff := cmp.Diff(c, p.read(strings.TrimPrefix(string(got), before))); diff != "" {
 		t.Errorf("the fast way does not read %q as encoding/json does:\n%s", data, diff)
@@ -137,7 +140,7 @@ func (p *plainReader) read(said string) *chunk {
 	var d part
 	switch p.piece {
 	case textPiece:
-		d.Content = text(said)
+		d.Content.Text = said
 	case thoughtPiece:
 		d.Reasoning = said
 	case callPiece:

@@ -12,6 +12,8 @@ type plainReader struct {
 	piece  piece
 	choice int // index of the choice
 	call   int // index of the call, if it is a piece of one
+	// thoughts is the member of a piece of reasoning.
+	thoughts string
 
 	id, model []byte // parts of the chunk that was scanned last
 	finish    string // finish reason of package model; empty if there is none
@@ -128,12 +130,20 @@ func (p *plainReader) delta(s *plainjson.Scanner) bool {
 		p.piece = what
 		return plainjson.Once(&found)
 	}
+	thought := func(member string) bool {
+		p.thoughts = member
+		return is(thoughtPiece) && s.Text()
+	}
 	return s.Object(func(key []byte) bool {
 		switch string(key) {
 		case "content":
 			return plainjson.Once(&content) && (s.Nothing() || is(textPiece) && s.Text())
-		case "reasoning_content", "reasoning", "reasoning_text":
-			return s.Null() || is(thoughtPiece) && s.Text()
+		case "reasoning_content":
+			return s.Null() || thought("reasoning_content")
+		case "reasoning":
+			return s.Null() || thought("reasoning")
+		case "reasoning_text":
+			return s.Null() || thought("reasoning_text")
 		case "tool_calls":
 			return plainjson.Once(&calls) && (s.Null() || is(callPiece) && s.Byte('[') && p.part(s) && s.Byte(']'))
 		case "role":

@@ -73,7 +73,7 @@ func appendTail(parts [][]byte, q *remote.Query) [][]byte {
 	}
 	tail := "<system_reminder>" + req.Tail + "</system_reminder>"
 	var last *model.Message
-	if n := len(req.Messages); n > 0 && (req.Messages[n-1].Role == model.User || req.Messages[n-1].Role == model.ToolRole && !q.As().ResultThenUser) {
+	if n := len(req.Messages); n > 0 && (req.Messages[n-1].Role == model.User || req.Messages[n-1].Role == model.ToolRole && !q.As().UserAfterResult(q.Model)) {
 		last = req.Messages[n-1]
 	}
 	if last == nil {
@@ -169,25 +169,28 @@ const bridge = `,{"role":"assistant","content":"(no answer)"}`
 
 func (e encoder) message(before, m *model.Message) []byte {
 	b := make([]byte, 0, len(m.Text)+len(m.Text)/16+64)
-	if before != nil && before.Role == model.ToolRole && m.Role == model.User && !e.q.As().ResultThenUser {
+	if before != nil && before.Role == model.ToolRole && m.Role == model.User && !e.q.As().UserAfterResult(e.q.Model) {
 		b = append(b, bridge...)
 	}
 	b = plainjson.AppendString(append(b, `,{"role":`...), string(m.Role))
+	var s *remote.State
 	switch {
 	case m.Role == model.ToolRole:
 		b = plainjson.AppendString(append(b, `,"tool_call_id":`...), e.id(m.CallID))
 	case m.Role == model.Assistant:
-		s := e.state(m)
+		s = e.state(m)
 		if len(m.Calls) > 0 {
 			b = e.appendCalls(append(b, `,"tool_calls":`...), m.Calls, s)
 		}
 		b = e.appendState(b, m, s)
 	}
-	return append(e.appendContent(append(b, `,"content":`...), m), '}')
+	return append(e.appendContent(append(b, `,"content":`...), m, s), '}')
 }
 
-func (e encoder) appendContent(b []byte, m *model.Message) []byte {
+func (e encoder) appendContent(b []byte, m *model.Message, s *remote.State) []byte {
 	switch {
+	case s != nil && s.Thoughts && e.q.As().Thoughts == profile.ThoughtsInContent:
+		return appendThought(b, m)
 	case m.Text == "" && len(m.Calls) > 0:
 		return append(b, "null"...)
 	case m.Role == model.User && len(m.Images)+len(m.Documents) > 0:
@@ -218,6 +221,15 @@ func (e encoder) appendParts(b []byte, m *model.Message) []byte {
 	for _, d := range m.Documents {
 		comma()
 		b = e.appendDocument(b, d)
+	}
+	return append(b, ']')
+}
+
+// appendThought appends the reasoning of a message and its text as a list.
+func appendThought(b []byte, m *model.Message) []byte {
+	b = append(appendText(append(b, `[{"type":"thinking","thinking":[`...), m.Reasoning.Text), "]}"...)
+	if m.Text != "" {
+		b = appendText(append(b, ','), m.Text)
 	}
 	return append(b, ']')
 }

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/abide-run/abide/internal/model"
@@ -9,12 +10,19 @@ import (
 	"github.com/abide-run/abide/internal/model/remote"
 )
 
+const (
+	// usualThoughts is the member of a message in which most providers send reasoning.
+	usualThoughts = "reasoning_content"
+	// reasoningDetails is the member in which OpenRouter repeats the reasoning with all that
+	// belongs to it.
+	reasoningDetails = "reasoning_details"
+)
+
 // keepState puts what the provider wants back into the reply, where it is recorded with
 // the answer.
 func (b *builder) keepState(r *model.Reply) {
 	as := b.query.As()
 	s := new(remote.State)
-	s.Thoughts = as.Thoughts != "" && r.Reasoning != nil
 	if as.Echo == profile.EchoAll {
 		s.Message = b.own.Members()
 		answered := func(c *call) bool { return b.IsAnswer(c.Call) }
@@ -27,6 +35,9 @@ func (b *builder) keepState(r *model.Reply) {
 			}
 		}
 	}
+	if s.Thoughts = r.Reasoning != nil && wantsThoughts(as.Thoughts, r, s); s.Thoughts && b.thoughtsIn != usualThoughts {
+		s.Member = b.thoughtsIn
+	}
 	kept := remote.KeepState(b.query, s)
 	if kept == "" {
 		return
@@ -35,6 +46,19 @@ func (b *builder) keepState(r *model.Reply) {
 		r.Reasoning = new(model.Reasoning)
 	}
 	r.Reasoning.Opaque = kept
+}
+
+// wantsThoughts reports whether the provider wants the reasoning of a reply back. The
+// servers that take it as it came use it between calls alone.
+func wantsThoughts(how profile.Thoughts, r *model.Reply, s *remote.State) bool {
+	_, repeated := s.Message[reasoningDetails]
+	switch how {
+	case profile.ThoughtsAsTheyCame:
+		return len(r.Calls) > 0 && !repeated
+	case profile.ThoughtsInContent:
+		return true
+	}
+	return false
 }
 
 // state returns what the provider of the request sent with an answer, or nil if another
@@ -50,10 +74,12 @@ func (e encoder) state(m *model.Message) *remote.State {
 func (e encoder) appendState(b []byte, m *model.Message, s *remote.State) []byte {
 	as := e.q.As()
 	switch {
-	case s != nil && s.Thoughts:
-		b = plainjson.AppendString(append(b, `,"`+as.Thoughts+`":`...), m.Reasoning.Text)
-	case as.NeedsThoughts && len(m.Calls) > 0:
-		b = append(b, `,"`+as.Thoughts+`":""`...)
+	case s != nil && s.Thoughts && as.Thoughts == profile.ThoughtsAsTheyCame:
+		member := cmp.Or(s.Member, usualThoughts)
+		b = append(plainjson.AppendString(append(b, ','), member), ':')
+		b = plainjson.AppendString(b, m.Reasoning.Text)
+	case as.NeedsThoughts != "" && len(m.Calls) > 0:
+		b = append(b, `,"`+as.NeedsThoughts+`":""`...)
 	}
 	if s != nil {
 		b = s.Message.Append(b, ",")

@@ -38,10 +38,11 @@ type Profile struct {
 	// Echo is what is sent back of the members that the provider added to its own
 	// messages and calls.
 	Echo Echo
-	// Thoughts is the member of a message in which its reasoning is sent back; empty if
-	// reasoning is not. NeedsThoughts is true if every message with calls has to have it.
-	Thoughts      string
-	NeedsThoughts bool
+	// Thoughts is how the readable reasoning of a message is sent back. NeedsThoughts is
+	// the member in which every message with calls has to have it, or an empty text; empty
+	// if none has to.
+	Thoughts      Thoughts
+	NeedsThoughts string
 	// Answer is how the form of an answer is asked for in Chat Completions, and
 	// AnswerBesideTools is how if there are tools: many servers that are held to a form
 	// can call none.
@@ -102,6 +103,17 @@ const (
 	EchoNone             // none: unknown members are refused
 )
 
+// Thoughts is how the readable reasoning of a message is sent back to the provider and
+// the model that it came from.
+type Thoughts int
+
+// The values of Thoughts.
+const (
+	ThoughtsDropped    Thoughts = iota // it is not sent back
+	ThoughtsAsTheyCame                 // with calls, in the member in which it came, unless a member of the provider's own repeats it
+	ThoughtsInContent                  // in a part of the content
+)
+
 // Answer is how a request asks for an answer of a certain form.
 type Answer int
 
@@ -136,7 +148,10 @@ const (
 )
 
 // Other is the profile of a server that no row of the table fits.
-var Other = &Profile{Name: "other", Limit: "max_completion_tokens", SystemRole: "system", ResultThenUser: true, AnswerBesideTools: AnswerByTool}
+var Other = &Profile{
+	Name: "other", Limit: "max_completion_tokens", SystemRole: "system", ResultThenUser: true,
+	Thoughts: ThoughtsAsTheyCame, AnswerBesideTools: AnswerByTool,
+}
 
 // table is all profiles that have a name. The pages of each row say what is in it.
 var table = []*Profile{
@@ -169,37 +184,37 @@ var table = []*Profile{
 	{
 		Name: "deepseek", Hosts: []string{"api.deepseek.com"},
 		Pages: []string{"https://api-docs.deepseek.com/api/create-chat-completion", "https://api-docs.deepseek.com/guides/thinking_mode", "https://api-docs.deepseek.com/guides/json_mode"},
-		Limit: "max_tokens", SystemRole: "system", ResultThenUser: true, Thoughts: "reasoning_content", NeedsThoughts: true,
+		Limit: "max_tokens", SystemRole: "system", ResultThenUser: true, Thoughts: ThoughtsAsTheyCame, NeedsThoughts: "reasoning_content",
 		Answer: AnswerByTool, AnswerBesideTools: AnswerByTool, NoDocuments: true, Windows: WindowsUntold,
 	},
 	{
 		Name: "mistral", Hosts: []string{"api.mistral.ai", "codestral.mistral.ai"},
-		Pages: []string{"https://docs.mistral.ai/api/endpoint/chat", "https://docs.mistral.ai/capabilities/function_calling"},
-		Limit: "max_tokens", SystemRole: "system", NoUsageOption: true, IDs: NineID, Echo: EchoNone,
+		Pages: []string{"https://docs.mistral.ai/api/endpoint/chat", "https://docs.mistral.ai/capabilities/function_calling", "https://docs.mistral.ai/capabilities/reasoning"},
+		Limit: "max_tokens", SystemRole: "system", NoUsageOption: true, IDs: NineID, Echo: EchoNone, Thoughts: ThoughtsInContent,
 		AnswerBesideTools: AnswerByCall, ChatDocuments: DocumentURL, AnyModelReads: true,
 	},
 	{
 		Name: "openrouter", Hosts: []string{"openrouter.ai"},
 		Pages: []string{"https://openrouter.ai/docs/use-cases/reasoning-tokens", "https://openrouter.ai/docs/features/prompt-caching", "https://openrouter.ai/docs/features/multimodal/pdfs", "https://openrouter.ai/docs/models"},
-		Limit: "max_tokens", SystemRole: "system", ResultThenUser: true, Effort: EffortNested, Cache: CacheMark,
+		Limit: "max_tokens", SystemRole: "system", ResultThenUser: true, Effort: EffortNested, Cache: CacheMark, Thoughts: ThoughtsAsTheyCame,
 		ChatDocuments: DocumentFile, AnyModelReads: true,
 	},
 	{
 		Name: "ollama", Hosts: []string{":11434", "ollama.com"},
-		Pages: []string{"https://docs.ollama.com/api/openai-compatibility", "https://docs.ollama.com/api-reference/show-model-details", "https://docs.ollama.com/context-length"},
-		Limit: "max_tokens", SystemRole: "system", ResultThenUser: true,
+		Pages: []string{"https://docs.ollama.com/api/openai-compatibility", "https://docs.ollama.com/api-reference/show-model-details", "https://docs.ollama.com/context-length", "https://docs.ollama.com/capabilities/thinking"},
+		Limit: "max_tokens", SystemRole: "system", ResultThenUser: true, Thoughts: ThoughtsAsTheyCame,
 		AnswerBesideTools: AnswerByTool, NoDocuments: true, Windows: WindowsOllama,
 	},
 	{
 		Name:  "vllm",
-		Pages: []string{"https://docs.vllm.ai/en/latest/serving/openai_compatible_server", "https://docs.vllm.ai/en/latest/features/reasoning_outputs"},
-		Limit: "max_tokens", SystemRole: "system", ResultThenUser: true,
+		Pages: []string{"https://docs.vllm.ai/en/latest/serving/openai_compatible_server", "https://docs.vllm.ai/en/latest/features/reasoning_outputs", "https://docs.vllm.ai/en/latest/features/interleaved_thinking"},
+		Limit: "max_tokens", SystemRole: "system", ResultThenUser: true, Thoughts: ThoughtsAsTheyCame,
 		AnswerBesideTools: AnswerByTool, NoDocuments: true,
 	},
 	{
 		Name: "lmstudio", Hosts: []string{":1234"},
 		Pages: []string{"https://lmstudio.ai/docs/developer/openai-compat/chat-completions", "https://lmstudio.ai/docs/api/rest-api"},
-		Limit: "max_tokens", SystemRole: "system", ResultThenUser: true,
+		Limit: "max_tokens", SystemRole: "system", ResultThenUser: true, Thoughts: ThoughtsAsTheyCame,
 		AnswerBesideTools: AnswerByTool, NoDocuments: true, Windows: WindowsLMStudio,
 	},
 	{
@@ -228,6 +243,17 @@ func Named(name string) (*Profile, bool) {
 		return Other, true
 	}
 	return nil, false
+}
+
+// families are how the names of Mistral's models begin.
+var families = []string{"mistral", "ministral", "magistral", "mixtral", "devstral", "codestral", "pixtral"}
+
+// UserAfterResult reports whether a message of the user may follow the result of a call
+// of a model. The models of Mistral refuse it wherever they run, because their template of
+// a conversation does.
+func (p *Profile) UserAfterResult(model string) bool {
+	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	return p.ResultThenUser && !slices.ContainsFunc(families, func(f string) bool { return strings.HasPrefix(name, f) })
 }
 
 // At returns the profile of a host, which may have a port. A whole name is preferred to

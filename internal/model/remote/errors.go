@@ -175,7 +175,7 @@ func (a *attempt) refusal(resp *http.Response) *model.Error {
 			e.Message = fmt.Sprintf("%s redirects from %s to the same place again and again; check the base URL: %s", a.endpoint.Host, a.safeURL(to), a.client.baseAdvice())
 		}
 	}
-	e.RetryAfter = retryAfter(resp.Header)
+	e.RetryAfter = cmp.Or(retryAfter(resp.Header), said.wait())
 	return e
 }
 
@@ -230,11 +230,13 @@ func (a *attempt) statusError(status int, f *Failure) *model.Error {
 // streamFailure returns the error for a failure in the middle of a reply.
 func (a *attempt) streamFailure(f *Failure) *model.Error {
 	if status, err := strconv.Atoi(string(f.Code)); err == nil && status >= 400 && status < 600 {
-		return a.statusError(status, f)
+		e := a.statusError(status, f)
+		e.RetryAfter = f.wait()
+		return e
 	}
 	if status := f.status(); status != 0 {
 		e := a.statusError(status, f)
-		e.Status = 0
+		e.Status, e.RetryAfter = 0, f.wait()
 		return e
 	}
 	return &model.Error{Kind: model.KindStream, Message: fmt.Sprintf("%s broke off its reply with an error (%s); try again",

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -18,6 +19,36 @@ type Failure struct {
 	Message string `json:"message"`
 	Type    string `json:"type"`
 	Code    Code   `json:"code"`
+
+	Details details `json:"details"` // what Google adds to its errors
+}
+
+// details are the details of an error, if they are a list of objects as those of Google:
+// https://cloud.google.com/apis/design/errors.
+type details []struct {
+	Type  string `json:"@type"`
+	Delay string `json:"retryDelay"` // of a RetryInfo: a number of seconds with an s
+}
+
+// UnmarshalJSON decodes a list. What other providers call details is ignored.
+func (d *details) UnmarshalJSON(data []byte) error {
+	type plain details
+	if json.Unmarshal(data, (*plain)(d)) != nil {
+		*d = nil
+	}
+	return nil
+}
+
+// wait returns how long the provider wants us to wait, as it says beside the message; zero
+// if it does not.
+func (f *Failure) wait() time.Duration {
+	for _, d := range f.Details {
+		if seconds, ok := strings.CutSuffix(d.Delay, "s"); ok && strings.HasSuffix(d.Type, "google.rpc.RetryInfo") {
+			asked, _ := wait(seconds, time.Second)
+			return asked
+		}
+	}
+	return 0
 }
 
 func (f *Failure) Error() string { return f.Message }
@@ -88,7 +119,7 @@ func (f *Failure) noQuota() bool {
 func (f *Failure) rejectsReasoning() bool {
 	return f.is("invalid_encrypted_content") || f.says(
 		"encrypted content", "encrypted_content", "thinking` block", "thinking block", "redacted_thinking`",
-		"of type 'reasoning'", "item with id 'rs_", "thought signature", "thought_signature", "extra_content", "reasoning_details")
+		"of type 'reasoning'", "property 'reasoning", "reasoning_content", "item with id 'rs_", "thought signature", "thought_signature", "extra_content", "reasoning_details")
 }
 
 // wantsResponses reports whether the model calls tools only on the Responses API.

@@ -15,6 +15,7 @@ import (
 // model that sent it get it back. It is stored with the message.
 type State struct {
 	Thoughts bool            `json:"thoughts,omitempty"` // true if the readable reasoning is wanted back
+	Member   string          `json:"member,omitempty"`   // member in which it came; reasoning_content if empty
 	Message  Members         `json:"message,omitempty"`
 	Calls    map[int]Members `json:"calls,omitempty"` // members of calls, by the place of the call
 }

@@ -153,9 +153,17 @@ func refusals(s Subject) map[string]refusal {
 		"429 with a week":       {Status(429, "x", "Retry-After", "604800"), model.KindRateLimit, nil, 7 * 24 * time.Hour},
 		"429 with too much":     {Status(429, "x", "Retry-After", "1e300"), model.KindRateLimit, nil, 100 * 365 * 24 * time.Hour},
 		"429 with a date gone":  {Status(429, "x", "Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT"), model.KindRateLimit, nil, 0},
-		"500":                   {Status(500, "oops"), model.KindOverloaded, []string{"500: oops"}, 0},
-		"503 with seconds":      {Status(503, "x", "Retry-After", "3"), model.KindOverloaded, nil, 3 * time.Second},
-		"529":                   {Status(529, "overloaded"), model.KindOverloaded, nil, 0},
+		"429 with a retry info": {body(429, "application/json", `[{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"PerDay"}]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}]}}]`), model.KindRateLimit, nil, 34500 * time.Millisecond},
+		"429 with both": {func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			w.Header().Set("Retry-After", "7")
+			answer(w, 429, "application/json", `{"error":{"message":"x","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"3s"}]}}`)
+		}, model.KindRateLimit, nil, 7 * time.Second},
+		"429 with other details": {body(429, "application/json", `{"error":{"message":"slow down","details":{"retryDelay":"3s"}}}`), model.KindRateLimit, []string{"slow down"}, 0},
+		"429 with a bad delay":   {body(429, "application/json", `{"error":{"message":"x","details":[7,{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"-3s"}]}}`), model.KindRateLimit, nil, 0},
+		"429 with a huge delay":  {body(429, "application/json", `{"error":{"message":"x","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1e300s"}]}}`), model.KindRateLimit, nil, 100 * 365 * 24 * time.Hour},
+		"500":                    {Status(500, "oops"), model.KindOverloaded, []string{"500: oops"}, 0},
+		"503 with seconds":       {Status(503, "x", "Retry-After", "3"), model.KindOverloaded, nil, 3 * time.Second},
+		"529":                    {Status(529, "overloaded"), model.KindOverloaded, nil, 0},
 
 		"no quota is not a rate limit": {body(429, "application/json", `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`), model.KindAuth, []string{"quota"}, 0},
 		"no credit":                    {Status(400, "Your credit balance is too low"), model.KindAuth, []string{"billing"}, 0},
@@ -173,6 +181,7 @@ func refusals(s Subject) map[string]refusal {
 		"a very long text":             {body(500, "text/plain", strings.Repeat("é", 100_000)), model.KindOverloaded, []string{"é…)"}, 0},
 
 		"in the stream, rate limit":  {event("rate_limit_error", "", "busy"), model.KindRateLimit, []string{"busy"}, 0},
+		"in the stream, a delay":     {Raw("text/event-stream", "event: error\ndata: "+strings.Replace(s.Failure("rate_limit_error", "", "busy"), `"message"`, `"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"2s"}],"message"`, 1)+"\n\n"), model.KindRateLimit, []string{"busy"}, 2 * time.Second},
 		"in the stream, server":      {event("", "server_error", "busy"), model.KindOverloaded, []string{"busy"}, 0},
 		"in the stream, overloaded":  {event("overloaded_error", "", "Overloaded"), model.KindOverloaded, nil, 0},
 		"in the stream, internal":    {event("api_error", "", "x"), model.KindOverloaded, nil, 0},
