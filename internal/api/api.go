@@ -84,6 +84,22 @@ const (
 	CodeUnseen     = -32012 // of abide: the model cannot take an attachment
 )
 
+// A Fault is the data of an error that says of which kind it is. Only clients that are served
+// with [Fault]s get it.
+type Fault struct {
+	Kind string `json:"kind"`
+}
+
+// The kinds of faults. What has none is refused because of what was asked, or because of the
+// state of the session.
+const (
+	FaultNotFound    = "not_found"
+	FaultDamaged     = "damaged"     // the log of the session is damaged
+	FaultUnavailable = "unavailable" // what is needed cannot be reached for the moment
+	FaultFull        = "full"        // too much waits already
+	FaultInternal    = "internal"    // the machine, the disk or this program has failed
+)
+
 // ConnectParams are the params of the first request on every connection.
 type ConnectParams struct {
 	Token string        `json:"token,omitempty"`
@@ -313,6 +329,8 @@ type AbortParams struct {
 	// inputs wait, resumes the session without disableResume. What tasks report waits for
 	// a message. Without it the queued inputs are dropped, and a report begins a turn.
 	KeepQueue bool `json:"keepQueue,omitempty"`
+	// Key makes a repeated request wait for what the first one stops, and stop nothing more.
+	Key string `json:"abideKey,omitempty"`
 }
 
 // AbortResult tells what was stopped. All fields but Success are of abide.

@@ -199,7 +199,7 @@ func (e *engine) sessionAPI(n *Node) *rest.Server {
 			Connect: func(context.Context) (io.ReadWriteCloser, error) {
 				ours, theirs := net.Pipe()
 				n.work.Go(func() {
-					_ = e.server.Serve(n.ctx, theirs, rpc.Door{Positions: true, Retries: true, Defaults: n.config.Defaults}) // its only client is in this process
+					_ = e.server.Serve(n.ctx, theirs, rpc.Door{Positions: true, Retries: true, Faults: true, Defaults: n.config.Defaults}) // its only client is in this process
 				})
 				return ours, nil
 			},

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/process"
@@ -272,7 +273,7 @@ func (d *httpDoor) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	gate.AdmitRequest(r.Context())
-	http.SetCookie(w, &http.Cookie{Name: signin.Cookie, Value: browser.Cookie, Path: "/", Expires: browser.Expires, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: isSecure(r)})
+	http.SetCookie(w, &http.Cookie{Name: signin.Cookie, Value: browser.Cookie, Path: "/", MaxAge: int(time.Until(browser.Expires).Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: isSecure(r)})
 	answerJSON(w, http.StatusOK, map[string]string{"key": browser.Key, "expires": event.FormatTime(browser.Expires)})
 }
 

@@ -287,25 +287,32 @@ func TestEventsContinueAfterEveryPosition(t *testing.T) {
 	}
 }
 
-// A session that is gone does not keep a reader from the others.
+// A session that is gone, or whose log is another one, does not keep a reader from the others.
 func TestAStreamGoesOnWithoutADeletedSession(t *testing.T) {
 	s := newSite(t)
+	other := string(s.create("Reply with exactly: three").ID)
 	gone, id := string(s.create("Reply with exactly: one").ID), string(s.create("Reply with exactly: two").ID)
 	s.awaitIdle(gone)
 	if e := s.ask("DELETE", "/sessions/"+gone, ""); e.status >= 300 {
 		t.Fatal(e)
 	}
-	var deleted []string
+	var deleted, replaced []string
 	idle := false
-	s.frames("/events?sessions="+gone+"@5,unknown,"+id, func(f frame) bool {
-		if f.name == "deleted" {
+	s.frames("/events?sessions="+gone+"@5,"+other+"@99999,unknown,"+id, func(f frame) bool {
+		switch f.name {
+		case "deleted":
 			deleted = append(deleted, f.data)
+		case "replaced":
+			replaced = append(replaced, f.data)
 		}
 		idle = idle || f.name == "event" && strings.Contains(f.data, `"type":"session.idle"`)
 		return idle && len(deleted) == 2
 	})
 	if want := []string{`{"sessionId":"` + gone + `"}`, `{"sessionId":"unknown"}`}; !slices.Equal(deleted, want) {
 		t.Errorf("%v, want %v", deleted, want)
+	}
+	if want := []string{`{"sessionId":"` + other + `"}`}; !slices.Equal(replaced, want) {
+		t.Errorf("%v, want %v", replaced, want)
 	}
 }
 
@@ -459,6 +466,7 @@ func TestAWriteWithAKeyIsDoneOnce(t *testing.T) {
 	}
 	s.stop()
 	s.open("127.0.0.1:0")
+	s.checkStopIsRepeated()
 	if e := s.ask("POST", "/sessions/"+made.ID+"/messages", `{"text":"Reply with exactly: three"}`, "Idempotency-Key", "k2"); e.status != 422 {
 		t.Errorf("another message with the key of one before the restart: %v", e)
 	}
@@ -466,11 +474,38 @@ func TestAWriteWithAKeyIsDoneOnce(t *testing.T) {
 		t.Errorf("a fork of another session with the key of one before the restart: %v", e)
 	}
 	list := must[rest.Sessions](s, "GET", "/sessions", "")
-	if len(list.Sessions) != 2 {
-		t.Errorf("%d sessions, want one and its fork", len(list.Sessions))
+	if len(list.Sessions) != 3 {
+		t.Errorf("%d sessions, want one, its fork, and the one that was stopped", len(list.Sessions))
 	}
 	if d := must[rest.Detail](s, "GET", "/sessions/"+made.ID, ""); d.Totals.Turns != 2 || d.Answer != "two" {
 		t.Errorf("%+v", d)
+	}
+}
+
+// checkStopIsRepeated checks that a stop which is sent again after a restart does not stop a
+// later turn.
+func (s *site) checkStopIsRepeated() {
+	s.t.Helper()
+	id := string(s.create("Ask me: first?").ID)
+	s.question()
+	stop := func(key string) rest.Stopped {
+		return must[rest.Stopped](s, "POST", "/sessions/"+id+"/stop", `{}`, "Idempotency-Key", key)
+	}
+	if got := stop("s1"); !got.Turn {
+		s.t.Errorf("the first stop: %+v", got)
+	}
+	s.stop()
+	s.open("127.0.0.1:0")
+	must[rest.Sent](s, "POST", "/sessions/"+id+"/messages", `{"text":"Ask me: second?"}`)
+	s.question()
+	if got := stop("s1"); got.Turn {
+		s.t.Errorf("the first stop, after a restart: %+v", got)
+	}
+	if got := must[rest.Questions](s, "GET", "/questions?session="+id, ""); len(got.Questions) != 1 {
+		s.t.Errorf("a stop of an earlier turn has ended the next one: %+v", got)
+	}
+	if got := stop("s2"); !got.Turn {
+		s.t.Errorf("another stop: %+v", got)
 	}
 }
 

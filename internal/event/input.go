@@ -14,7 +14,7 @@ var _ = list(
 	Kind{Type: InputAccepted, body: body[InputAcceptedData], Hidden: true, Keyed: true},
 	Kind{Type: SystemMessage, body: body[SystemMessageData], Lasting: true, Silent: true},
 	Kind{Type: UserMessage, body: body[UserMessageData], Shapes: true, Said: true},
-	Kind{Type: Abort, body: body[AbortData]},
+	Kind{Type: Abort, body: body[AbortData], Keyed: true},
 )
 
 // SystemMessageData is the body of system.message: the system prompt, which is stored
@@ -47,6 +47,7 @@ type AbortData struct {
 	Detail    string `json:"detail,omitempty"`    // ours: the reason in the words of the client, if the protocol does not know it
 	KeepQueue bool   `json:"keepQueue,omitempty"` // ours: true if the queued inputs are kept; otherwise they are dropped
 	Hold      bool   `json:"hold,omitempty"`      // ours: true if the kept inputs wait until a further input is accepted or the session is resumed
+	Key       string `json:"key,omitempty"`       // ours: idempotency key of the request
 }
 
 // Stops reports whether somebody wants the session to stop, and not only to do what
@@ -98,4 +99,5 @@ func (SystemMessageData) Type() Type { return SystemMessage }
 func (UserMessageData) Type() Type   { return UserMessage }
 func (AbortData) Type() Type         { return Abort }
 
+func (d AbortData) Request() Request         { return Request{Key: d.Key} }
 func (d InputAcceptedData) Request() Request { return Request{Key: d.Key, ID: d.InputID} }

@@ -21,6 +21,7 @@ type Stopped struct {
 	Background int           // number of tasks that go on, also those of agents
 	Compaction bool          // true if a compaction was stopped, also one of an agent
 
+	before   bool              // true if the same request has stopped it before
 	sessions []event.SessionID // the sessions that were stopped: that of the abort and its agents
 	requests []<-chan struct{} // closed when the requests to models that were under way are over
 }
@@ -53,10 +54,13 @@ func (h *Host) Abort(ctx context.Context, id event.SessionID, reason string) err
 //
 // An abort that holds is also stored if the session is at rest and has tasks: their news
 // begins no turn until somebody speaks to the session. The same holds for its agents.
+//
+// An abort with the key of one that is stored is the same request again. It waits like the
+// first one, and stops nothing: what runs by now is a later turn.
 func (h *Host) Stop(ctx context.Context, id event.SessionID, d event.AbortData) (Stopped, error) {
 	defer h.keepBusy()()
 	stopped, err := h.stopWorking(ctx, id, d)
-	if err == nil && d.Stops() {
+	if err == nil && d.Stops() && !stopped.before {
 		err = h.stopFormerAgents(ctx, &stopped, d.Hold || stopped.Turn)
 	}
 	if err != nil {
@@ -104,6 +108,10 @@ func (h *Host) stopWorking(ctx context.Context, id event.SessionID, d event.Abor
 	stopped := Stopped{sessions: []event.SessionID{id}}
 	var agents []event.SessionID
 	err := h.change(ctx, id, func(tx *txn) error {
+		if tx.State.Sent(d.Key) != "" {
+			stopped.before = true
+			return nil
+		}
 		agents = h.opts.Tools.Working(tx.State)
 		waited := len(tx.State.Queue.Inputs)
 		if err := tx.stopAll(d, &stopped); err != nil {

@@ -45,7 +45,8 @@ func (h *Host) SendWith(ctx context.Context, id event.SessionID, in event.InputA
 	return in.InputID, h.awaitInterrupted(ctx, &cut)
 }
 
-var errQueueFull = errors.New("the queue is full")
+// ErrQueueFull means that too many messages of a session wait already.
+var ErrQueueFull = errors.New("the queue is full")
 
 func (tx *txn) accept(in event.InputAcceptedData, cut *interruption) error {
 	switch in.Mode {
@@ -58,7 +59,7 @@ func (tx *txn) accept(in event.InputAcceptedData, cut *interruption) error {
 	}
 	in = tx.asCommand(in)
 	if waiting := len(tx.State.Queue.Inputs); in.Mode != event.ModeInterrupt && waiting >= tx.s.host.opts.MaxQueue {
-		return fmt.Errorf("%w: %d messages wait already; send it when one of them was taken, or with mode %s", errQueueFull, waiting, event.ModeInterrupt)
+		return fmt.Errorf("%w: %d messages wait already; send it when one of them was taken, or with mode %s", ErrQueueFull, waiting, event.ModeInterrupt)
 	}
 	tx.send(event.Empty(event.PendingMessagesModified))
 	if in.Mode == event.ModeInterrupt {

@@ -1,5 +1,6 @@
 // Calls of the HTTP API. This is the only file that knows its paths.
 import { signal } from "@preact/signals";
+import { setClock } from "./clock";
 import type { Event, Stored } from "./event";
 
 export interface Cost { usd: number | null; requests: number; inputTokens: number; outputTokens: number; cacheReadTokens: number; cacheWriteTokens: number; unpricedRequests?: number }
@@ -73,7 +74,9 @@ async function once(method: string, path: string, body: unknown, idempotency: st
   const h = headers();
   if (body !== undefined) h["Content-Type"] = "application/json";
   if (idempotency) h["Idempotency-Key"] = idempotency;
-  return fetch(base + path, { method, headers: h, body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin", cache: "no-store", redirect: "error", signal });
+  const r = await fetch(base + path, { method, headers: h, body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin", cache: "no-store", redirect: "error", signal });
+  setClock(r.headers.get("Date"));
+  return r;
 }
 
 const pause = (ms: number) => new Promise((r) => setTimeout(r, ms));
@@ -123,9 +126,11 @@ export async function signout(): Promise<void> {
 }
 
 export interface Me { kind: string; version?: string; expires?: string }
-/** checkSignIn finds out whether this browser is signed in. */
+/** checkSignIn finds out whether this browser is signed in. One with a key is taken to be, until the server says
+ * otherwise: what is to be shown is asked for at the same time. */
 export async function checkSignIn(): Promise<Me | null> {
   if (!key()) { signedIn.value = false; return null; }
+  signedIn.value = true;
   try {
     const me = await get<Me>("/me");
     signedIn.value = true;
@@ -160,11 +165,15 @@ export const send = (id: string, text: string, mode: string, attachments: Attach
 export const unqueue = (id: string, message: string) => write<void>("DELETE", sess(id) + "/queue/" + encodeURIComponent(message));
 export const stop = (id: string) => write<{ turn?: boolean; background?: number; queued?: number }>("POST", sess(id) + "/stop", {});
 
-export interface LogPage { events: Stored[]; next: number; hash?: string; more: boolean; damage?: string }
+export interface LogPage { events: Stored[]; first: number; next: number; hash?: string; more: boolean; damage?: string }
 /** log reads stored events after a position, hidden kinds too. */
-export async function log(id: string, after: number, limit: number, signal?: AbortSignal): Promise<LogPage> {
-  const r = await get<{ events: Event[]; first: number; next: number; hash?: string; more: boolean; damage?: string }>(sess(id) + "/log" + q({ after: after || undefined, limit }), signal);
-  return { ...r, events: r.events.map((event, i) => ({ seq: (r.first || after + 1) + i, event, size: sizeOf(event) })) };
+export const log = (id: string, after: number, limit: number, signal?: AbortSignal) => logPage(id, { after: after || undefined, limit }, signal);
+/** logEnd reads the last stored events. */
+export const logEnd = (id: string, last: number) => logPage(id, { last });
+
+async function logPage(id: string, part: Record<string, number | undefined>, signal?: AbortSignal): Promise<LogPage> {
+  const r = await get<{ events: Event[]; first: number; next: number; hash?: string; more: boolean; damage?: string }>(sess(id) + "/log" + q(part), signal);
+  return { ...r, events: r.events.map((event, i) => ({ seq: r.first + i, event, size: sizeOf(event) })) };
 }
 /** sizeOf estimates how much memory an event takes, without making its JSON again. */
 export function sizeOf(v: unknown): number {

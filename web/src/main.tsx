@@ -3,13 +3,16 @@ import { effect, signal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
+import { skew } from "./clock";
 import { Inbox } from "./inbox";
 import { CostView, JobsView, MemoryView, RulesView } from "./pages";
 import { SessionView } from "./session";
 import { Sessions } from "./sessions";
 import { at, failure, href, reload, reloadQuestions, theme, titleOf, byId, version, waiting } from "./state";
 import { link, start } from "./stream";
+import { prefetch } from "./transcript";
 import { TasksView } from "./tasks";
+import { span } from "./text";
 import { Boundary, Button, Failure, Icon, Loading, Toast, say } from "./ui";
 
 // The token of a link leaves the address at once, so that it is neither in the history nor
@@ -108,6 +111,21 @@ function Connection() {
   return <p class={"connection " + m} role="status"><i aria-hidden="true" />{text}</p>;
 }
 
+const clockRead = signal(false);
+const about = (ms: number) => span(ms < 90_000 ? ms : Math.round(ms / 60_000) * 60_000);
+
+/** Clock says that the clock of this device is wrong, until somebody has read it. */
+function Clock() {
+  if (!skew.value || clockRead.value || link.value === "offline") return null;
+  return (
+    <div class="offline clock" role="status">
+      <Icon name="clock" size={16} />
+      <span>This device's clock is {about(Math.abs(skew.value))} {skew.value > 0 ? "behind" : "ahead of"} that of abide. Ages and waiting times go by abide's clock.</span>
+      <button type="button" class="iconbutton" aria-label="Close" onClick={() => { clockRead.value = true; }}><Icon name="cross" size={16} /></button>
+    </div>
+  );
+}
+
 function More() {
   return (
     <main class="view" id="main" tabIndex={-1}>
@@ -153,6 +171,7 @@ function App() {
       <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById("main")?.focus(); }}>To the content</a>
       <div class="app">
         <Nav />
+        <Clock />
         {link.value === "offline" && <div class="offline" role="alert"><Icon name="warn" size={16} /> abide cannot be reached. What you see may be old; it goes on by itself.</div>}
         <Boundary key={at.value.slice(0, 2).join("/")} what="This page"><View /></Boundary>
       </div>
@@ -161,6 +180,8 @@ function App() {
   );
 }
 
+// What is looked at is asked for before anything else.
+if (api.key() && at.value[0] === "s" && at.value[1] && !at.value[2]) prefetch(at.value[1]);
 let started = false;
 effect(() => {
   if (api.signedIn.value && !started) { started = true; start(); void reload(); void reloadQuestions(); }

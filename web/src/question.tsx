@@ -1,5 +1,5 @@
 // A question that waits for a person: what it is about, and what each answer grants.
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { Diff, StatLine, diffstat } from "./diff";
@@ -16,15 +16,39 @@ export const objectOf = (q: api.Question) =>
 /** armTime is how long an answer must have been on the screen before it can be given. */
 export const armTime = 500;
 
-/** useArmed is true once nothing has moved for a moment: a tap that was meant for what stood
- * here before does nothing. */
-function useArmed(key: string): boolean {
+const same = (a: DOMRect, b: DOMRect) => Math.abs(a.top - b.top) < 3 && Math.abs(a.left - b.left) < 3 && Math.abs(a.height - b.height) < 3;
+
+/** useArmed is true once the answers have stood at their place for a moment: a tap that was meant for what stood
+ * here before does nothing. Answers that are moved, by what is said above them or by scrolling, are armed again. */
+function useArmed(key: string, box: RefObject<HTMLElement | null>): { armed: boolean; stands: () => boolean } {
   const [armed, set] = useState("");
+  const place = useRef<DOMRect | null>(null);
+  useEffect(() => {
+    let since = 0;
+    const look = () => {
+      const is = box.current?.getBoundingClientRect(), was = place.current, t = performance.now();
+      place.current = is ?? null;
+      if (!is || !was || !since || !same(is, was)) { since = t; set(""); }
+      else if (t - since >= armTime) set(key);
+    };
+    look();
+    const timer = setInterval(look, 50);
+    return () => clearInterval(timer);
+  }, [key]);
+  // It may have moved since it was last looked at.
+  const stands = () => { const is = box.current?.getBoundingClientRect(); return !!is && !!place.current && same(is, place.current); };
+  return { armed: armed === key, stands };
+}
+
+/** useLater is true once a key has been the same for a moment: another offer that is chosen moves nothing, and
+ * the same button means something else. */
+function useLater(key: string): boolean {
+  const [later, set] = useState("");
   useEffect(() => {
     const t = setTimeout(() => set(key), armTime);
     return () => clearTimeout(t);
   }, [key]);
-  return armed === key;
+  return later === key;
 }
 
 function Choice({ armed, busy, kind, label, sub, onClick }: { armed: boolean; busy: boolean; kind: string; label: string; sub?: ComponentChildren; onClick: () => void }) {
@@ -178,28 +202,34 @@ function Object({ q }: { q: api.Question }) {
 
 const scopeNames: Record<string, string> = { session: "for this session", location: "in this folder", always: "always" };
 
-export function Answers({ q, place }: { q: api.Question; place: string }) {
-  const armed = useArmed(q.id + q.digest + place);
+function Answers({ q, place }: { q: api.Question; place: string }) {
+  const box = useRef<HTMLDivElement>(null);
+  const { armed, stands } = useArmed(q.id + q.digest + place, box);
+  const early = (e: Event) => { if ((e.target as Element).closest(".choice") && !stands()) { e.preventDefault(); e.stopPropagation(); } };
+  return <div class="answers" ref={box} onClickCapture={early}><AnswersOf q={q} armed={armed} /></div>;
+}
+
+function AnswersOf({ q, armed }: { q: api.Question; armed: boolean }) {
   const { busy, give } = useAnswer(q);
   const [why, setWhy] = useState<string | null>(null);
   if (q.input) return <InputAnswer q={q} armed={armed} busy={busy} give={give} />;
   if (q.form) return <FormAnswer q={q} armed={armed} busy={busy} give={give} />;
-  if (q.external) return <div class="answers"><p class="muted small">A program that is connected to the session has to run this. You can end the wait with an error.</p><Choice armed={armed} busy={busy} kind="no" label="Answer with an error" sub="The model is told that nobody ran the tool" onClick={() => give({ error: "A person declined to run this tool." }, "Declined")} /></div>;
+  if (q.external) return <><p class="muted small">A program that is connected to the session has to run this. You can end the wait with an error.</p><Choice armed={armed} busy={busy} kind="no" label="Answer with an error" sub="The model is told that nobody ran the tool" onClick={() => give({ error: "A person declined to run this tool." }, "Declined")} /></>;
   if (q.plan) return (
-    <div class="answers">
+    <>
       {(q.plan.actions?.length ? q.plan.actions : [""]).map((a) => <Choice armed={armed} busy={busy} kind={a === q.plan!.recommended || !a ? "yes" : ""} label={a ? "Carry out: " + visible(a.replace(/_/g, " ")) : "Carry out the plan"} sub="The model goes on and makes changes" onClick={() => give(a ? { approved: true, action: a } : { approved: true }, "Plan approved")} />)}
       <Refuse id={q.id} armed={armed} busy={busy} why={why} setWhy={setWhy} label="Not yet" sub="The model keeps planning" give={(feedback) => give(feedback ? { approved: false, feedback } : { approved: false }, "Plan sent back")} />
-    </div>
+    </>
   );
   const offers = (q.answers ?? []).filter((a) => a.id !== "reject");
   const once = offers.find((a) => a.id === "once");
   const wider = offers.filter((a) => a !== once);
   return (
-    <div class="answers">
+    <>
       {why === null && <Choice armed={armed} busy={busy} kind="yes" label="Allow once" sub={once?.label ? visible(once.label) : "this call only"} onClick={() => give({ decision: "once" }, "Allowed once")} />}
       {why === null && wider.length > 0 && <Wider id={q.id} offers={wider} armed={armed} busy={busy} give={give} />}
       <Refuse id={q.id} armed={armed} busy={busy} why={why} setWhy={setWhy} label="Deny" sub="Nothing is done" give={(feedback) => give(feedback ? { decision: "reject", feedback } : { decision: "reject" }, "Denied")} />
-    </div>
+    </>
   );
 }
 
@@ -208,7 +238,7 @@ function Wider({ id, offers, armed, busy, give }: { id: string; offers: api.Answ
   const [open, setOpen] = useState(false);
   const [chosen, choose] = useState(offers[0].id);
   const offer = offers.find((o) => o.id === chosen) ?? offers[0];
-  const armedHere = useArmed("wider" + open + chosen) && armed;
+  const armedHere = useLater("wider" + open + chosen) && armed;
   if (!open) return <button type="button" class={"choice wide " + (armed ? "armed" : "")} aria-expanded={false} aria-disabled={!armed} onClick={() => armed && setOpen(true)}><span class="choice-label">Allow more…</span><span class="choice-sub" dir="ltr">{offers.map((o) => visible(o.label)).join(" · ")}</span></button>;
   return (
     <fieldset class="wider">
@@ -249,7 +279,7 @@ function InputAnswer({ q, armed, busy, give }: { q: api.Question; armed: boolean
   const [text, set] = useState("");
   const choices = q.input?.choices ?? [];
   return (
-    <div class="answers">
+    <>
       {choices.map((c) => <Choice key={c} armed={armed} busy={busy} kind="" label={visible(c)} onClick={() => give({ text: c }, "Answered")} />)}
       {(q.input?.freeform !== false || !choices.length) && (
         <form class="why" onSubmit={(e) => { e.preventDefault(); if (armed && text.trim()) give({ text }, "Answered"); }}>
@@ -258,7 +288,7 @@ function InputAnswer({ q, armed, busy, give }: { q: api.Question; armed: boolean
           <div class="row"><Button type="submit" kind="primary" disabled={busy || !armed || !text.trim()}>Answer</Button></div>
         </form>
       )}
-    </div>
+    </>
   );
 }
 
@@ -282,7 +312,7 @@ function FormAnswer({ q, armed, busy, give }: { q: api.Question; armed: boolean;
   };
   const budget = q.form?.budget;
   return (
-    <div class="answers">
+    <>
       {q.form?.source && <p class="small muted">Asked by the MCP server {visible(q.form.source)}</p>}
       <form class="form" onSubmit={(e) => { e.preventDefault(); if (armed) give(names.length ? { action: "accept", content: content() } : { action: "accept" }, budget ? "The session goes on" : "Sent"); }}>
         {names.map((n) => {
@@ -303,6 +333,6 @@ function FormAnswer({ q, armed, busy, give }: { q: api.Question; armed: boolean;
         <button type="submit" class={"choice yes " + (armed ? "armed" : "")} aria-disabled={!armed || busy}><span class="choice-label">{budget ? "Go on" : "Send"}</span><span class="choice-sub">{budget ? "The limit is raised as the question says" : "Your answers go to who asks"}</span></button>
       </form>
       <Choice armed={armed} busy={busy} kind="no" label={budget ? "Stop here" : "Decline"} sub={budget ? "The turn ends" : "Nothing is sent"} onClick={() => give({ action: "decline" }, "Declined")} />
-    </div>
+    </>
   );
 }

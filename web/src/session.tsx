@@ -1,6 +1,7 @@
 // One session: its transcript and what can be done with it.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import * as api from "./api";
+import { serverNow } from "./clock";
 import { Diff, StatLine, diffstat, looksLikeDiff } from "./diff";
 import { text as asText } from "./event";
 import type { Block, ToolBlock } from "./fold";
@@ -189,7 +190,7 @@ function Conversation({ id, s, d, onChange }: { id: string; s: api.Session | und
           {!t.ready.value ? <Loading what="the transcript" /> : t.atStart.value && !t.hiddenAbove ? <p class="begin muted small">{s && `Began ${fullTime(Date.parse(s.created))}`}</p> : <p class="begin"><button type="button" class="more" onClick={() => { note(); stick.current = false; void t.older(); }}>{t.busy.value ? "Loading earlier events…" : "Load earlier events"}</button></p>}
           {t.ready.value && !blocks.length && !open.length && <Empty icon="sessions" title="Nothing was said yet"><p>Write a message below to begin.</p></Empty>}
           {blocks.map((b) => {
-            const line = !marked && b.seq > mark && Date.now() - looked > 60_000;
+            const line = !marked && b.seq > mark && serverNow() - looked > 60_000;
             if (line) marked = true;
             return <div key={b.key} data-key={b.key} class="slot">{line && <div class="new-line" role="separator"><span>New since you last looked</span></div>}<BlockView b={b} id={id} onAct={setAct} /></div>;
           })}

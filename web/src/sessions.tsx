@@ -46,7 +46,7 @@ export function sorted(list: api.Session[], by: string, t: number): api.Session[
 }
 
 function Since({ list }: { list: api.Session[] }) {
-  if (!looked || Date.now() - looked < 60_000) return null;
+  if (!looked || now.value - looked < 60_000) return null;
   const fresh = list.filter((s) => Date.parse(s.modified) > looked);
   if (!fresh.length) return <p class="since muted">Nothing has happened since you last looked, <Age t={looked} suffix=" ago" />.</p>;
   const waiting = fresh.filter((s) => s.state === "needs_you").length, running = fresh.filter((s) => s.state === "running").length;

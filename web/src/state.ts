@@ -1,6 +1,7 @@
 // What all views share: the sessions, the questions, where the person is, and what they saw.
 import { computed, effect, signal } from "@preact/signals";
 import * as api from "./api";
+import { serverNow } from "./clock";
 import { onSession } from "./stream";
 
 export const sessions = signal<api.Session[] | null>(null);
@@ -32,7 +33,7 @@ export function see(id: string, position: number): void {
 const lookedStore = store<number>("abide-looked", 0);
 /** looked is when this browser last looked at the page before this visit. */
 export const looked = lookedStore.get();
-function looking(): void { if (!document.hidden) lookedStore.set(Date.now()); }
+function looking(): void { if (!document.hidden) lookedStore.set(serverNow()); }
 setInterval(looking, 30_000);
 addEventListener("pagehide", looking);
 

@@ -131,12 +131,16 @@ export function start(): void {
 
 const waits = 3; // calls that wait at a time: a browser opens only six connections, and people need some
 const silence = 30_000; // the server says something every 15 s
+const tick = 5_000;
+const slept = 20_000; // a tick that comes later than this has waited for a sleeping machine
 
 class Reader {
   private at: Wants = {}; // what to read next: the last position of each session
   private stopped = new AbortController(); // ends the connection that is open
   private wake: () => void = () => {};
   private pollUntil = 0; // while a stream says nothing, events are polled for
+  private held = false; // the last stream said nothing from its beginning on
+  private questions = ""; // version of the list of questions that the last poll was told
 
   constructor() {
     // A browser that slept finds its connection dead before it notices.
@@ -146,6 +150,13 @@ class Reader {
       if (document.hidden) hiddenAt = Date.now();
       else if (hiddenAt && Date.now() - hiddenAt > silence) this.again();
     });
+    // A machine that slept with the page in view says nothing: its clock has gone on without its timers.
+    let ticked = Date.now();
+    setInterval(() => {
+      const late = Date.now() - ticked - tick;
+      ticked = Date.now();
+      if (late > slept && !document.hidden) this.again();
+    }, tick);
   }
 
   private again(): void { this.stopped.abort(); this.wake(); }
@@ -188,20 +199,21 @@ class Reader {
   private async stream(ok: () => void): Promise<void> {
     const ctl = this.stopped;
     let timer = 0;
-    const quiet = () => { clearTimeout(timer); timer = window.setTimeout(() => { this.pollUntil = performance.now() + 120_000; ctl.abort(); }, silence); };
-    quiet();
+    const quiet = (ms: number) => { clearTimeout(timer); timer = window.setTimeout(() => { this.pollUntil = performance.now() + 120_000; ctl.abort(); }, ms); };
+    quiet(this.held ? 3000 : silence); // a stream says something at once, so one that was held back is given up soon
+    this.held = true;
     try {
       const list = Object.entries(this.at).map(([id, at]) => `${id}@${at}`).join(",");
       const r = await api.events(list, ctl.signal);
       if (r.status === 401) { api.signedIn.value = false; throw new Error("not signed in"); }
-      if (r.status === 409 || r.status === 404) { await this.dropLost(ctl.signal); return; }
       if (!r.ok || !r.body) throw new Error("status " + r.status);
       const text = r.body.pipeThrough(new TextDecoderStream()).getReader();
       let buffer = "";
       for (;;) {
         const { value, done } = await text.read();
         if (done) return;
-        quiet();
+        quiet(silence);
+        this.held = false;
         ok();
         buffer += value;
         let end: number;
@@ -231,7 +243,7 @@ class Reader {
         break;
       case "delta": tell({ t: "piece", id: d.sessionId, event: d.event }); break;
       case "session": tell({ t: "session", session: d.session, change: d.change }); break;
-      case "deleted": this.drop("deleted", d.session ?? d.sessionId); break;
+      case "deleted": case "replaced": this.drop(kind, d.sessionId); break;
     }
   }
 
@@ -256,42 +268,34 @@ class Reader {
     else throw e;
   }
 
-  /** dropLost finds out which sessions the server refuses to follow, and drops only these. */
-  private async dropLost(signal: AbortSignal): Promise<void> {
-    const asked = { ...this.at };
-    let dropped = 0;
-    for (const [id, at] of Object.entries(asked)) {
-      try {
-        if ((await api.session(id, signal)).position >= at) continue;
-        this.drop("replaced", id);
-      } catch (e) {
-        this.dropIf(e, id);
-      }
-      dropped++;
-    }
-    if (!dropped) throw new Error("the stream was refused, but all sessions are there");
-  }
-
-  /** poll reads what happened since the last position, for networks that hold streams back. */
+  /** poll reads what happened since the last position, for networks that hold streams back. It returns when
+   * something has happened in one of the sessions, or with the questions that wait for a person. */
   private async poll(): Promise<void> {
-    const ctl = this.stopped;
+    const round = new AbortController();
+    const signal = round.signal;
+    this.stopped.signal.addEventListener("abort", () => round.abort(), { once: true });
     tell({ t: "mode", mode: "poll" });
     const ids = Object.keys(this.at);
     const read = async (id: string, wait: number) => {
       if (!(id in this.at)) return; // it was dropped meanwhile
       try {
-        const page = await api.eventsPage(id, this.at[id], wait, ctl.signal);
+        const page = await api.eventsPage(id, this.at[id], wait, signal);
         for (const e of page.events) tell({ t: "event", id, seq: e.position, event: e.event });
         this.passed(id, page.next);
       } catch (e) {
-        if (ctl.signal.aborted) throw e;
+        if (signal.aborted) throw e;
         this.dropIf(e, id);
       }
     };
-    if (ids.length && ids.length <= waits) await Promise.race([Promise.all(ids.map((id) => read(id, 20))), this.sleep(20_000)]);
-    else {
-      for (let i = 0; i < ids.length; i += waits) await Promise.all(ids.slice(i, i + waits).map((id) => read(id, 0)));
-      await this.sleep(ids.length ? 2000 : 5000);
+    const asked = async (wait: number) => { this.questions = (await api.questions(this.questions, wait, signal)).version; };
+    try {
+      if (ids.length < waits) await Promise.race([asked(20), ...ids.map((id) => read(id, 20))]);
+      else {
+        for (let i = 0; i < ids.length; i += waits) await Promise.all(ids.slice(i, i + waits).map((id) => read(id, 0)));
+        await this.sleep(2000);
+      }
+    } finally {
+      round.abort();
     }
     tell({ t: "session", session: null, change: "all" });
   }

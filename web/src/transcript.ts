@@ -4,13 +4,23 @@ import { signal } from "@preact/signals";
 import * as api from "./api";
 import type { Event, Stored } from "./event";
 import { clearPieces, fold, noPieces, storedPiece, takePiece, type Block, type Range } from "./fold";
-import { byId, see } from "./state";
+import { see } from "./state";
 import { follow, onSession } from "./stream";
 
 const page = 60; // events of a page
+const firstPage = 24; // events of the first page: the last message is to be read at once
 const most = 300; // events of a window
 const mostBytes = 3_000_000;
-const perFrame = 6_000; // characters of blocks that are drawn above the others in one frame
+const perFrame = 4_000; // characters of blocks that are drawn above the others in one frame
+
+const asked = new Map<string, Promise<api.LogPage>>();
+
+/** prefetch asks for the end of a session that is going to be opened. */
+export function prefetch(id: string): void {
+  const end = api.logEnd(id, firstPage);
+  end.catch(() => {}); // whoever opens the session is told
+  asked.set(id, end);
+}
 
 export class Transcript {
   readonly blocks = signal<Block[]>([]);
@@ -38,11 +48,11 @@ export class Transcript {
 
   constructor(readonly id: string) {}
 
-  /** open shows the end of the log and follows it; afresh if what is known of it may be wrong. */
-  async open(afresh = false): Promise<void> {
+  /** open shows the end of the log and follows it. */
+  async open(): Promise<void> {
     this.failed.value = "";
     try {
-      await this.toEnd(!afresh && byId(this.id)?.position || (await api.session(this.id)).position);
+      await this.toEnd();
     } catch (e) {
       this.failed.value = String((e as Error).message);
       return;
@@ -55,7 +65,7 @@ export class Transcript {
       stored: (seq, e) => this.stored(seq, e),
       piece: (e) => { if (this.atEnd.value && takePiece(this.pieces, e)) this.draw(); },
       deleted: () => { this.gone.value = true; this.stopFollowing(); },
-      replaced: () => { this.stopFollowing(); this.hidden = []; this.last = this.known = 0; void this.open(true); },
+      replaced: () => { this.stopFollowing(); this.hidden = []; this.last = this.known = 0; void this.open(); },
       missed: () => { clearPieces(this.pieces); this.draw(); },
     });
     this.unfollow = () => { unwatch(); unfollow(); };
@@ -69,21 +79,23 @@ export class Transcript {
   close(): void { this.ended = true; this.stopFollowing(); cancelAnimationFrame(this.frame); cancelAnimationFrame(this.growing); }
 
   /** toEnd shows the end of the log. */
-  async toEnd(position = this.last): Promise<void> {
+  async toEnd(): Promise<void> {
     this.busy.value = true;
     try {
-      const from = Math.max(0, position - page);
-      const events = await this.read(from, position);
+      const read = () => api.logEnd(this.id, firstPage);
+      const end = await (asked.get(this.id)?.catch(read) ?? read());
       if (this.ended) return;
-      this.events = events;
-      this.note(events);
-      this.last = Math.max(position, events.at(-1)?.seq ?? 0);
-      this.atStart.value = from === 0;
+      this.events = end.events;
+      this.note(end.events);
+      this.last = Math.max(this.last, end.next);
+      this.atStart.value = end.first <= 1;
       this.atEnd.value = true;
       this.newer.value = 0;
       this.drawNow();
       this.ready.value = true;
+      if (this.last > end.next) void this.fill(this.last); // the stream has told of more meanwhile
     } finally {
+      asked.delete(this.id);
       this.busy.value = false;
     }
   }

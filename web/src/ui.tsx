@@ -1,13 +1,15 @@
 // Small parts that every view uses.
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { Component, type ComponentChildren, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { serverNow, skew } from "./clock";
 import { ago, fullTime } from "./text";
 
-/** now ticks every ten seconds, so that ages on the page grow. */
-export const now = signal(Date.now());
-setInterval(() => { if (!document.hidden) now.value = Date.now(); }, 10_000);
-document.addEventListener("visibilitychange", () => { now.value = Date.now(); });
+/** now is the time of the server. It ticks every ten seconds, so that ages on the page grow. */
+export const now = signal(serverNow());
+setInterval(() => { if (!document.hidden) now.value = serverNow(); }, 10_000);
+document.addEventListener("visibilitychange", () => { now.value = serverNow(); });
+effect(() => { now.value = Date.now() + skew.value; });
 
 const paths: Record<string, string> = {
   inbox: "M3.5 12.5 6 4.5h12l2.5 8v6h-17zM3.5 12.5h5l1.2 2.5h4.6l1.2-2.5h5",

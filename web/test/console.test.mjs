@@ -5,6 +5,8 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Daemon, browser, signIn, until } from "./lib.mjs";
+import "./long.mjs";
+import "./network.mjs";
 
 let d, b, page, other, tried;
 const problems = [];
@@ -126,6 +128,26 @@ test("the inbox: wider answers grant exactly what they show", async () => {
   const done = (await d.log(s.id)).find((e) => e.type === "permission.completed");
   assert.equal(done.data.result.kind, "approved-for-session");
   assert.deepEqual(done.data.grants, said.grants);
+  calm();
+});
+
+test("in a session: answers that were moved are armed again", async () => {
+  const s = await d.session("Run `touch moved.txt`");
+  await open("s", s.id);
+  await armed("Allow once").waitFor();
+  // Something above grows, and the click comes before anything else can happen.
+  await page.evaluate(() => {
+    const yes = document.querySelector(".choice.yes");
+    window.classes = [];
+    new MutationObserver(() => window.classes.push(yes.className)).observe(yes, { attributeFilter: ["class"] });
+    document.querySelector(".transcript .slot").style.paddingTop = "90px";
+    yes.click();
+  });
+  await page.waitForFunction(() => window.classes.some((c) => !c.includes("armed")) && window.classes.at(-1).includes("armed"));
+  assert.equal((await d.api("GET", "/sessions/" + s.id)).state, "needs_you", "a click on answers that have just moved counted");
+  await armed("Allow once").click();
+  await d.state(s.id, "idle");
+  assert.equal(existsSync(join(d.folder, "moved.txt")), true);
   calm();
 });
 

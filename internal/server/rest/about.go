@@ -48,6 +48,17 @@ func (s *Server) storedLog(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	last, err := number(r, "last", 1, maxPage, 0)
+	if err != nil {
+		return err
+	}
+	if last > 0 {
+		end, err := s.end(r.Context(), sessionID(r))
+		if err != nil {
+			return err
+		}
+		after, limit = max(0, int64(end)-last), last
+	}
 	p := api.ReadParams{SessionID: sessionID(r), After: event.Seq(after), Hash: r.URL.Query().Get("hash"), Max: int(limit)}
 	return calls(s, w, r, func(c caller) (Log, error) {
 		page, err := c.Read(r.Context(), p)

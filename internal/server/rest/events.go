@@ -47,8 +47,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := sessionID(r)
-	if err := s.reached(r.Context(), id, after); err != nil {
+	end, err := s.end(r.Context(), id)
+	if err != nil {
 		return err
+	}
+	if after > end {
+		return conflict("position_ahead", "session %s ends at position %d, and not at %d: it is not the log that you have read before; read it from 0", id, end, after)
 	}
 	if !streams {
 		return s.page(w, r, id, after)
@@ -87,17 +91,11 @@ func position(r *http.Request) (event.Seq, error) {
 	return event.Seq(n), nil
 }
 
-// reached refuses a position that a session does not have: the reader has seen events
+// end returns the last position of a session. A reader with a later one has seen events
 // that are not in this log.
-func (s *Server) reached(ctx context.Context, id event.SessionID, at event.Seq) error {
+func (s *Server) end(ctx context.Context, id event.SessionID) (event.Seq, error) {
 	info, err := s.host.Info(ctx, id)
-	if err != nil {
-		return err
-	}
-	if at > info.End.Seq {
-		return conflict("position_ahead", "session %s ends at position %d, and not at %d: it is not the log that you have read before; read it from 0", id, info.End.Seq, at)
-	}
-	return nil
+	return info.End.Seq, err
 }
 
 // A form is how events are written to a stream.
@@ -352,7 +350,8 @@ const maxFollowed = 100
 
 // allEvents is the one stream of a browser: events of the sessions that it names, and
 // changes in the list of all sessions. A session that does not exist is reported as
-// deleted, and the events of the others follow.
+// deleted, one whose log ends before the position of the reader as replaced, and the events
+// of the others follow.
 func (s *Server) allEvents(w http.ResponseWriter, r *http.Request) error {
 	places, err := followed(r.URL.Query()["sessions"])
 	if err != nil {
@@ -360,14 +359,19 @@ func (s *Server) allEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	f := newFollower()
 	var views []*session.View
+	var replaced []event.SessionID
 	for _, p := range places {
-		err := s.reached(r.Context(), p.id, p.after)
+		end, err := s.end(r.Context(), p.id)
 		if errors.Is(err, session.ErrNotFound) { // it was deleted while the reader was away
 			f.deleted(p.id)
 			continue
 		}
 		if err != nil {
 			return err
+		}
+		if p.after > end {
+			replaced = append(replaced, p.id)
+			continue
 		}
 		defer s.hub.follow(p.id, f)()
 		view, done, err := s.host.Clients.Follow(r.Context(), p.id, p.after, f)
@@ -391,6 +395,10 @@ func (s *Server) allEvents(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	out.frame("ready", ready)
+	for _, id := range replaced {
+		name, _ := json.Marshal(id) // a string cannot fail
+		out.frame("replaced", openingOf, name, closing)
+	}
 	out.flush()
 	s.pump(r.Context(), out, f, views, many{s, r.Context()})
 	return nil

@@ -91,8 +91,17 @@ func toProblem(err error) *Problem {
 	return &Problem{Status: http.StatusInternalServerError, Code: "internal", Detail: err.Error()}
 }
 
-// ofProtocol converts an error of the protocol. What the engine refuses for a reason of
-// its own is a conflict with the state of the session.
+// faults has the status and the code for each kind of fault.
+var faults = map[string]Problem{
+	api.FaultNotFound:    {Status: http.StatusNotFound, Code: "not_found"},
+	api.FaultDamaged:     {Status: http.StatusConflict, Code: "damaged"},
+	api.FaultUnavailable: {Status: http.StatusServiceUnavailable, Code: "unavailable"},
+	api.FaultFull:        {Status: http.StatusTooManyRequests, Code: "full"},
+	api.FaultInternal:    {Status: http.StatusInternalServerError, Code: "internal"},
+}
+
+// ofProtocol converts an error of the protocol. What the engine refuses, and is no fault of a
+// known kind, is a conflict with the state of the session.
 func ofProtocol(fault *jsonrpc.Error) *Problem {
 	text := fault.Message
 	if _, after, ok := strings.Cut(text, " failed with message: "); ok {
@@ -110,10 +119,14 @@ func ofProtocol(fault *jsonrpc.Error) *Problem {
 		return &Problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Detail: "the engine is stopping; try again"}
 	case fault.Code == jsonrpc.CodeMethodNotFound:
 		return &Problem{Status: http.StatusNotImplemented, Code: "unsupported", Detail: text}
-	case strings.Contains(text, "the queue is full"):
-		return &Problem{Status: http.StatusTooManyRequests, Code: "full", Detail: text}
-	case strings.Contains(text, "ession not found"), strings.Contains(text, "not found or has no persisted events"), strings.HasPrefix(text, "Event "):
-		return &Problem{Status: http.StatusNotFound, Code: "not_found", Detail: text}
+	case strings.Contains(text, "ession not found"), strings.Contains(text, "not found or has no persisted events"):
+		return &Problem{Status: http.StatusNotFound, Code: "not_found", Detail: text} // in the protocol's own words
+	}
+	var of api.Fault
+	_ = json.Unmarshal(fault.Data, &of) // an error without data is none of these
+	if p, known := faults[of.Kind]; known {
+		p.Detail = text
+		return &p
 	}
 	return &Problem{Status: http.StatusConflict, Code: "refused", Detail: text}
 }

@@ -696,7 +696,7 @@ func (s *Server) stop(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, maxBody, &in); err != nil {
 		return err
 	}
-	p := api.AbortParams{SessionID: sessionID(r), Reason: in.Reason, KeepQueue: !in.DropQueue}
+	p := api.AbortParams{SessionID: sessionID(r), Reason: in.Reason, KeepQueue: !in.DropQueue, Key: engineKey(r.Context(), true)}
 	return calls(s, w, r, func(c caller) (Stopped, error) {
 		a, err := c.Abort(r.Context(), p)
 		return Stopped{a.Turn, a.Compaction, a.Queued, a.Dropped, a.Background, filled(a.Stopped)}, err

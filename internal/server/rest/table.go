@@ -50,7 +50,7 @@ func (s *Server) table() []route {
 			{name: "stream", about: "true for a stream of events, like the header Accept: text/event-stream", kind: "boolean"},
 		}},
 		{method: get, path: "/sessions/{id}/log", summary: "Read the log as it is stored", answer: Log{}, handle: s.known(s.storedLog), query: []param{
-			paramAfter, paramLimit, {name: "hash", about: "hash of the page before: the link is checked"},
+			paramAfter, paramLimit, {name: "last", about: "the last events instead", kind: "integer"}, {name: "hash", about: "hash of the page before: the link is checked"},
 		}},
 		{method: get, path: "/sessions/{id}/verify", summary: "Check the hash chain of a session", answer: Verified{}, handle: s.known(s.verify)},
 		{method: get, path: "/sessions/{id}/context", summary: "Show how full the context of a session is", answer: api.ContextResult{}, handle: s.known(s.context)},

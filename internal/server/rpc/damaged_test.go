@@ -33,7 +33,8 @@ func newDamaged(t *testing.T) *testServer {
 }
 
 func TestADamagedSessionHidesNoOther(t *testing.T) {
-	p := newDamaged(t).connect(rpc.Door{})
+	r := newDamaged(t)
+	p := r.connect(rpc.Door{})
 	p.must(api.SessionCreate, map[string]any{"sessionId": "s", "tools": []map[string]any{{"name": "ask"}}, "requestPermission": true}, nil)
 	p.must(api.SessionSend, api.SendParams{SessionID: "s", Prompt: "Reply with exactly: HI"}, nil)
 	p.await(event.SessionIdle)
@@ -44,6 +45,9 @@ func TestADamagedSessionHidesNoOther(t *testing.T) {
 	}
 	if e := p.refused(api.Questions, map[string]any{"sessionId": "broken"}); !strings.Contains(e.Message, "damaged") {
 		t.Errorf("the questions of the damaged one: %v", e)
+	}
+	if e := r.connect(rpc.Door{Faults: true}).refused(api.Questions, map[string]any{"sessionId": "broken"}); string(e.Data) != `{"kind":"damaged"}` {
+		t.Errorf("where kinds of errors are told: %v %s", e, e.Data)
 	}
 	p.must(api.Questions, map[string]any{}, &questions) // it is quarantined by now
 	var list api.ListResult

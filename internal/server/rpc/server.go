@@ -104,6 +104,7 @@ type Door struct {
 	// Private client.
 	Positions bool
 	Retries   bool   // the client tries again what this engine cannot write any more, as a Private one does
+	Faults    bool   // errors say of which kind they are, as an api.Fault
 	Admitted  func() // called when a connect has succeeded; may be nil
 }
 
@@ -381,6 +382,7 @@ func (c *conn) wireError(method string, err error) error {
 	var ready *jsonrpc.Error
 	var bad errBadParams
 	var damage *eventlog.Damage
+	kind := faultOf(err)
 	switch {
 	case errors.As(err, &ready):
 		return ready
@@ -397,7 +399,11 @@ func (c *conn) wireError(method string, err error) error {
 	case lost(err):
 		c.server.log.Error("the log cannot be written", "err", err)
 	}
-	return jsonrpc.Errorf(jsonrpc.CodeInternal, "Request %s failed with message: %v", method, err)
+	fault := jsonrpc.Errorf(jsonrpc.CodeInternal, "Request %s failed with message: %v", method, err)
+	if c.door.Faults && kind != "" {
+		fault.Data, _ = json.Marshal(api.Fault{Kind: kind}) // a string cannot fail
+	}
+	return fault
 }
 
 // lost reports whether this engine cannot write any more. Another one may: the client of a

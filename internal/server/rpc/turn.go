@@ -44,7 +44,7 @@ func (c *conn) send(ctx context.Context, p api.SendParams) (api.SendResult, erro
 // the answer goes out.
 func (c *conn) abort(ctx context.Context, p api.AbortParams) (api.AbortResult, error) {
 	d := event.AbortFor(p.Reason)
-	d.KeepQueue, d.Hold = p.KeepQueue, p.KeepQueue
+	d.KeepQueue, d.Hold, d.Key = p.KeepQueue, p.KeepQueue, p.Key
 	stopped, err := c.server.host.Stop(ctx, p.SessionID, d)
 	r := api.AbortResult{Success: err == nil, Turn: stopped.Turn, Compaction: stopped.Compaction, Queued: stopped.Queued, Dropped: stopped.Dropped, Background: stopped.Background}
 	if c.server.opts.Tasks != nil {
