@@ -20,19 +20,19 @@ type Failure struct {
 	Type    string `json:"type"`
 	Code    Code   `json:"code"`
 
-	Details details `json:"details"` // what Google adds to its errors
+	Details Details `json:"details"` // what Google adds to its errors
 }
 
-// details are the details of an error, if they are a list of objects as those of Google:
+// Details are the details of an error, if they are a list of objects as those of Google:
 // https://cloud.google.com/apis/design/errors.
-type details []struct {
+type Details []struct {
 	Type  string `json:"@type"`
 	Delay string `json:"retryDelay"` // of a RetryInfo: a number of seconds with an s
 }
 
 // UnmarshalJSON decodes a list. What other providers call details is ignored.
-func (d *details) UnmarshalJSON(data []byte) error {
-	type plain details
+func (d *Details) UnmarshalJSON(data []byte) error {
+	type plain Details
 	if json.Unmarshal(data, (*plain)(d)) != nil {
 		*d = nil
 	}

@@ -20,6 +20,7 @@ type event struct {
 	// The members of an error, or the error as an object.
 	Message string          `json:"message"`
 	Code    remote.Code     `json:"code"`
+	Details remote.Details  `json:"details"`
 	Error   *remote.Failure `json:"error"`
 }
 
@@ -27,7 +28,7 @@ func (e *event) failure() *remote.Failure {
 	if e.Error != nil {
 		return e.Error
 	}
-	return &remote.Failure{Message: e.Message, Code: e.Code}
+	return &remote.Failure{Message: e.Message, Code: e.Code, Details: e.Details}
 }
 
 // delta is a piece of text. In events that are ignored, it may be something else.
