@@ -94,7 +94,7 @@ func (x *chatTerminal) sees(pattern string) string {
 	}
 }
 
-// leaves presses Ctrl-D and returns what the terminal shows then.
+// leaves presses Ctrl-D and returns what the terminal shows then, with the farewell.
 func (x *chatTerminal) leaves() string {
 	x.t.Helper()
 	x.sees(`› ask`)
@@ -102,9 +102,7 @@ func (x *chatTerminal) leaves() string {
 	if code := x.awaitExit(x.p); code != 0 {
 		x.t.Errorf("exit code %d", code)
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return strings.Join(x.lines(), "\n")
+	return x.sees(`\nsession `) // the end of the process may be known before its last output is read
 }
 
 // body returns the blocks of a chat: what is between its head and its farewell.
