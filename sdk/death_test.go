@@ -299,7 +299,7 @@ var jobs = []job{
 		},
 		begin: func(h *home, s *session) {
 			s.calls("resume_external_tool")
-			feed, err := os.OpenFile(h.fifo(), os.O_WRONLY, 0) // when the command is there
+			feed, err := os.OpenFile(h.fifo(), os.O_WRONLY, 0) // returns when the command has opened the other end
 			h.must(err)
 			h.t.Cleanup(func() { feed.Close() })
 			h.feed = feed

@@ -23,7 +23,7 @@ func TestACommandOfAProgramOutlivesTheServer(t *testing.T) {
 	h.must(syscall.Mkfifo(fifo, 0o600))
 	run, err := s.RPC.Shell.Exec(h.ctx, &rpc.ShellExecRequest{Command: `read -r line <feed; echo "$line" >got; read -r never <feed`, Cwd: &dir})
 	h.must(err)
-	feed, err := os.OpenFile(fifo, os.O_WRONLY, 0) // when the command is there
+	feed, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns when the command has opened the other end
 	h.must(err)
 	server.end()
 	p.die()

@@ -86,7 +86,7 @@ func TestALineThatWasTypedForAnotherQuestionIsDiscarded(t *testing.T) {
 	x.await(`y\r\n`)
 	must(t, syscall.Kill(pid, syscall.SIGCONT))
 	x.await(`answered elsewhere.*note Y.*instead:`)
-	x.typed("huh\n") // what was typed before has been read when this is answered
+	x.typed("huh\n") // a reply to this line shows that the lines before it were read
 	x.await(`is no answer.*note Y.*instead:|noted Y`)
 	if got := notes(t, dir); strings.Contains(got, "Y") {
 		t.Fatalf("the yes for the first question approved the second: %q", got)

@@ -36,7 +36,7 @@ func startChat(t *testing.T, dir string, columns, rows int, args ...string) *cha
 	}))
 	must(t, err)
 	x.p = x.start(dir, "abide", args...)
-	x.p.Dir = filepath.Join(dir, "work") // which does not contain the data folder
+	x.p.Dir = filepath.Join(dir, "work") // this folder does not contain the data folder
 	must(t, os.MkdirAll(x.p.Dir, 0o700))
 	must(t, x.p.Start())
 	return x

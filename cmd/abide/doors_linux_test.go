@@ -145,7 +145,7 @@ func TestConnectionsWithoutATokenHoldLittleMemory(t *testing.T) {
 	} {
 		before := d.peak()
 		conns := flood(t, test.network, test.address, test.number, test.send)
-		d.checkOpen() // while the others are connected
+		d.checkOpen() // the other connections are still open
 		for i, said := range awaitEnd(conns) {
 			if test.number == 8 && said != "" && !strings.Contains(said, "125829120 bytes are more than the limit of 65536; send less at once") {
 				t.Errorf("%s: connection %d was told %q", test.name, i, said)
@@ -201,7 +201,7 @@ func TestConnectionsToAWorkspaceWithoutATokenHoldLittleMemory(t *testing.T) {
 	} {
 		before := d.peak()
 		conns := flood(t, "tcp", address, 2000, []byte(test.send))
-		check() // while the others are connected
+		check() // the other connections are still open
 		awaitEnd(conns)
 		d.checkGrowth("2000 "+test.name, before, 64)
 	}

@@ -408,7 +408,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
-// Who refuses to trust has made no mistake, and sees the change alone.
+// TestAPersonCanRefuseToTrust: refusing is no mistake of the person, who sees the change and
+// no error.
 func TestAPersonCanRefuseToTrust(t *testing.T) {
 	x, dir := newTerminal(t), t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "abide.toml"), []byte("[model]\nbase_url = \"http://x\"\n"), 0o600))

@@ -486,7 +486,7 @@ type RequestStartParams struct {
 	URL       string              `json:"url"`
 	Headers   map[string][]string `json:"headers"`
 	Transport string              `json:"transport,omitempty"`
-	// Who asks: a session's one agent has the session's id.
+	// AgentID names the agent that asks; the only agent of a session has the id of the session.
 	AgentID         string `json:"agentId,omitempty"`
 	InteractionType string `json:"interactionType,omitempty"`
 }

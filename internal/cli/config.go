@@ -244,7 +244,7 @@ func (a *app) addTrust(ctx context.Context, dir string, yes bool) error {
 		return configError(err)
 	}
 	shown := store.Shown(record)
-	gone := len(content) == 0 && len(shown) > 0 // and with it what it restricted
+	gone := len(content) == 0 && len(shown) > 0 // a file that was trusted is gone, with its restrictions
 	if !known || gone || !record.Covers(content) {
 		if err := a.confirmTrust(ctx, layer.Path, shown, content, yes); err != nil {
 			return err

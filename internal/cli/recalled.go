@@ -47,7 +47,7 @@ type recalledText struct {
 	Event event.Seq          `json:"event"`           // position in the log
 	Query string             `json:"query,omitempty"` // what the model has searched for; empty for what a new session is told
 	Parts []event.MemoryPart `json:"parts,omitempty"` // what was told of each page
-	Text  string             `json:"text"`            // as the model has read it
+	Text  string             `json:"text"`            // text that the model has read
 }
 
 // readRecalled reads a session. Of a damaged one it returns what is before the damage.

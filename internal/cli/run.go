@@ -276,7 +276,7 @@ func (r *runner) detached() error {
 	case formatText:
 		r.app.out.printf("%s\n", r.id)
 	default:
-		nothing := outcome{model: r.seen.model} // what the run has seen is of earlier turns
+		nothing := outcome{model: r.seen.model} // r.seen is of earlier turns, so only its model is used
 		result := newResult(r.id, &nothing, time.Since(r.started), nil)
 		result.Subtype = subtypeDetached
 		r.view.end(result)

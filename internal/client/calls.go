@@ -223,9 +223,9 @@ func (c *Client) PreviewRewind(ctx context.Context, p api.RewindParams) (api.Rew
 
 // What the model sees of a session.
 
-// Compact summarises the older part of a session, and returns when that is done.
-// That it could not be done is told in the result. It goes on if ctx is done
-// first; AbortCompaction ends it.
+// Compact summarises the older part of a session, and returns when that is done. If it
+// could not be done, the result says so. The work goes on if ctx is done first;
+// AbortCompaction ends it.
 func (c *Client) Compact(ctx context.Context, p api.CompactParams) (api.CompactResult, error) {
 	return call[api.CompactResult](ctx, c, api.HistoryCompact, p)
 }

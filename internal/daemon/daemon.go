@@ -76,7 +76,7 @@ type Config struct {
 	Commands      Commands           // settings for the commands of agents
 	Workspaces    workspaces.Options // workspaces on other machines, in which sessions can work
 	Memory        Memory             // place and settings of memory
-	Notify        Notify             // who is told when a session waits or ends; nobody if OneCommand
+	Notify        Notify             // programs and addresses that are told when a session waits or ends; not used if OneCommand
 
 	// Notice is called with a line for people while clients wait, once for each
 	// reason. It may be nil.

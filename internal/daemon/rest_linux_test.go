@@ -590,7 +590,7 @@ func TestEveryRouteIsDocumentedAndGuarded(t *testing.T) {
 		"post /rules/revoke": `{"rule":"none"}`,
 	}
 	queries := map[string]string{"get /sessions/{id}/events": "?limit=2", "get /memory/page": "?page=none", "get /memory/search": "?q=x", "get /search": "?q=x", "get /sessions": "?state=idle&limit=1", "get /cost": "?by=session,day,model,purpose"}
-	statuses := map[string]int{ // where nothing was made that could be answered with
+	statuses := map[string]int{ // statuses of requests about things that this test does not make
 		"delete /sessions/{id}/queue/{message}": 409, "post /rules/revoke": 404, "get /memory/page": 404, "post /jobs/{job}/retry": 404,
 		"post /signin": 400, "post /sessions/{id}/tasks/{task}/input": 409,
 	}

@@ -131,7 +131,7 @@ type MCPServerState struct {
 // MCPStatusChangedData is the body of session.mcp_server_status_changed.
 type MCPStatusChangedData struct {
 	ServerName string `json:"serverName"`
-	Status     string `json:"status"` // as in MCPServerState
+	Status     string `json:"status"` // one of the statuses of MCPServerState
 	Error      string `json:"error,omitempty"`
 }
 

@@ -622,7 +622,7 @@ func TestAConfiguredClientIsShownToOneAuthorityOnly(t *testing.T) {
 	name(other.URL)
 	refused(openLogins(t, dir), "after a login")
 
-	old := openLogins(t, dir) // as a version has stored it that did not know of this
+	old := openLogins(t, dir) // its account is stored without an issuer, as an older version did
 	if err := old.store(s, func(a *account) { a.Issuer = "" }); err != nil {
 		t.Fatal(err)
 	}

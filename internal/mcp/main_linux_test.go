@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		serveOld()
 		return
 	case "mute":
-		bufio.NewReader(os.Stdin).ReadString(0) // until it is closed
+		bufio.NewReader(os.Stdin).ReadString(0) // returns when the input is closed
 		return
 	case "broken":
 		fmt.Fprintln(os.Stderr, "cannot find the database")

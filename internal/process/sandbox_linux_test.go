@@ -165,7 +165,7 @@ func (p *prison) reset() {
 	_ = unix.Setxattr(p.Out+"/marked", "user.mark", []byte("x"), 0) // a file system may have no attributes
 	p.makeQueue(removedQueue(p.world))
 	if os.Getuid() == 0 {
-		must(p.t, unix.Mknod(p.Work+"/device", unix.S_IFCHR|0o600, 1<<8|5)) // that of /dev/zero
+		must(p.t, unix.Mknod(p.Work+"/device", unix.S_IFCHR|0o600, 1<<8|5)) // the device number of /dev/zero
 	}
 	p.listenInside()
 	var err error

@@ -19,7 +19,7 @@ type handoffs struct {
 type handoff struct {
 	id         string // id in the log; empty if the request cannot be repeated
 	session    *Session
-	compaction *compaction // of which only the summary is used
+	compaction *compaction // compaction whose summary is used; the rest of it is not
 	cancel     context.CancelCauseFunc
 	over       chan struct{} // closed when no more requests are made
 }

@@ -93,7 +93,7 @@ func (tx *txn) deliver(step turn.Deliver) error {
 		}
 	}
 	first := tx.State.About.Summary == ""
-	if step.How != "idle" { // when idle, accept has just sent it
+	if step.How != "idle" { // accept has sent the event already if the session is idle
 		tx.send(event.Empty(event.PendingMessagesModified))
 	}
 	err := tx.record(event.UserMessageData{

@@ -15,7 +15,7 @@ import (
 )
 
 // An attachment is something that a client sends with an input, in the protocol's form.
-// Which fields are used depends on its kind.
+// Its kind decides which of its fields are used.
 type attachment struct {
 	Kind        string `json:"type"`
 	Path        string `json:"path"`     // path of a file or a directory

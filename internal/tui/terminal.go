@@ -16,7 +16,7 @@ import (
 // A terminal is where the chat takes place.
 type terminal struct {
 	in, out *os.File
-	before  *term.State // how it was
+	before  *term.State // state of the terminal before it was changed
 }
 
 // openTerminal makes every key reach the program.

@@ -99,8 +99,8 @@ var anywhere = newIndex([]rule{
 	{"rust-toolchain", reasonTool},      // path is a folder with compilers
 	{"rust-toolchain.toml", reasonTool}, // the same
 	{".bazelrc", reasonTool},            // options that name programs
-	{".bazeliskrc", reasonTool},         // where bazel comes from
-	{".bazelversion", reasonTool},       // which bazel is fetched and run
+	{".bazeliskrc", reasonTool},         // names the place that bazel is fetched from
+	{".bazelversion", reasonTool},       // names the version of bazel that is fetched and run
 	{"tools/bazel", reasonTool},         // bazel runs it in its own place
 	{".mvn/", reasonTool},               // extensions, and options of the Java machine
 	{".jvmopts", reasonTool},            // sbt starts Java with them

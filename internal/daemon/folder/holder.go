@@ -12,7 +12,7 @@ import (
 type Holder struct {
 	PID     int       // process id; zero if it is not known
 	Stopped bool      // true if the process was stopped by a signal; known only on Linux
-	Since   time.Time // when it took the lock; zero if that is not known
+	Since   time.Time // time at which it took the lock; zero if that is not known
 }
 
 func (h Holder) String() string {

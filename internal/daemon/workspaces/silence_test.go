@@ -52,7 +52,7 @@ func TestASilentWorkspaceIsNotWaitedForLong(t *testing.T) {
 						t.Errorf("after %s, want %s: %v", time.Since(began), most, err)
 					}
 				}
-				time.Sleep(time.Minute) // until the connection counts as dead
+				time.Sleep(time.Minute) // the connection counts as dead then
 				if err := client.Close(); err != nil {
 					t.Error(err)
 				}

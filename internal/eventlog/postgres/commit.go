@@ -119,7 +119,7 @@ func setAll(group []*op, err error) {
 func (s *Store) transact(group []*op) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			closeConn(s.write.conn) // so that nothing of the transaction can be committed
+			closeConn(s.write.conn) // without its connection, the transaction cannot be committed
 			err = fmt.Errorf("abide broke while it wrote (please report this): %v", p)
 		}
 	}()

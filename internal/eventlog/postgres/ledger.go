@@ -120,7 +120,7 @@ func selectCosts(q eventlog.CostQuery) string {
 	}
 	which := "($1::bytea = '' OR root = $1)"
 	if q.Session != "" {
-		which = "root = $1::bytea" // so that the index is used
+		which = "root = $1::bytea" // this form of the condition lets the database use the index
 	}
 	return "SELECT " + strings.Join(columns, ", ") + " FROM costs WHERE " + which + " AND day >= $2::bytea GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
 }

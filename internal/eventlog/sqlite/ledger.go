@@ -200,7 +200,7 @@ func selectCosts(q eventlog.CostQuery) string {
 	}
 	which := "WHERE (?1 = '' OR root = ?1) AND day >= ?2"
 	if q.Session != "" {
-		which = "WHERE root = ?1 AND day >= ?2" // so that the index is used
+		which = "WHERE root = ?1 AND day >= ?2" // this form of the condition lets the database use the index
 	}
 	return "SELECT " + strings.Join(keys, ", ") + ", " + sums + " FROM costs " + which + " GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
 }

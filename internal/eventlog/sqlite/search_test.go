@@ -302,7 +302,7 @@ func TestTheIndexIsFilledBesideAppends(t *testing.T) {
 		t.Error("an append has made the index")
 	}
 	touched := &s.search.touched
-	fill := func() { // as the timer does
+	fill := func() { // does what the timer does
 		if !touched.timer.Stop() {
 			t.Fatal("nothing would fill the index")
 		}

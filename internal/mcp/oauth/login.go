@@ -137,7 +137,7 @@ func (p Place) method(prefer ...string) string {
 			return m
 		}
 	}
-	return byBasic // what it is if nothing is said
+	return byBasic // the default of the specification
 }
 
 // A Login is a login that was begun.

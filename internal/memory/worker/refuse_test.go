@@ -13,7 +13,8 @@ import (
 	"github.com/abide-run/abide/internal/model"
 )
 
-// That a model has answered is not enough. It is told what was wrong, and tries again.
+// TestAnAnswerOfNoUseIsToldAndTriedAgain: a model whose answer cannot be used is told what was
+// wrong with it, and tries again.
 func TestAnAnswerOfNoUseIsToldAndTriedAgain(t *testing.T) {
 	wrong := []*model.Reply{
 		{Text: "I have noted everything."},

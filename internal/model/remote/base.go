@@ -45,7 +45,7 @@ func keyAdvice(c Config, w Wire) string {
 // safeBase returns a base URL without user, query and fragment, which may be secret.
 func safeBase(base string) string {
 	if !strings.ContainsAny(base, "@?#") {
-		return oneLine(base) // as it was written, which a URL may escape
+		return oneLine(base) // the text as it was written: a URL might escape parts of it
 	}
 	if u, err := url.Parse(base); err == nil && u.Opaque == "" {
 		u.User, u.RawQuery, u.Fragment = nil, "", ""

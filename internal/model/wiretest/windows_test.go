@@ -207,7 +207,8 @@ func TestAnEndlessQuestionForAWindowIsGivenUp(t *testing.T) {
 	})
 }
 
-// Who is in a hurry does not wait for long, and does not spoil it for those who are not.
+// TestAQuestionInAHurryIsAskedAgainAtLeisure: a caller in a hurry does not wait for long, and its
+// failure is not kept for callers that have time.
 func TestAQuestionInAHurryIsAskedAgainAtLeisure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeProvider{takes: time.Second, status: http.StatusOK, window: 9000}

@@ -547,7 +547,7 @@ func TestOutputIsStreamedAsItComes(t *testing.T) {
 	resume("second")
 	step(event{"exit", "8", `{"state":"exited","exit_code":5}`})
 	step(event{})
-	// Who comes back gets what he has not seen.
+	// A client that connects again gets the events after the last one that it has seen.
 	for last, want := range map[string]event{
 		"4": {"stderr", "8", `{"offset":4,"base64":"dHdv/w=="}`},
 		"8": {"exit", "8", `{"state":"exited","exit_code":5}`},

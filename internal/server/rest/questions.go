@@ -596,7 +596,7 @@ func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, id strin
 		won, err = s.give(r.Context(), of, in.Answer.kind(), id, in.Answer)
 	}
 	if err != nil && toProblem(err).Status >= http.StatusInternalServerError {
-		return err // whether the answer was given is not known
+		return err // it is not known whether the answer was given
 	}
 	if err != nil || !won {
 		return closed

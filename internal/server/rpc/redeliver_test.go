@@ -91,7 +91,8 @@ func TestWhoIsInterestedInQuestionsIsShownTheOpenOnes(t *testing.T) {
 	}
 }
 
-// Who was there when something was asked has been shown it, and would answer twice.
+// TestWhatWasShownLiveIsNotPutAgain: a client that was connected when the question was asked has
+// been shown it, and would answer twice.
 func TestWhatWasShownLiveIsNotPutAgain(t *testing.T) {
 	p := newTestServer(t).open(api.SessionCreate, acting)
 	p.question(t)
@@ -193,9 +194,10 @@ func TestListingQuestionsLeavesNoSessionInMemory(t *testing.T) {
 	})
 }
 
-// A program that comes back is sent what is open, and nobody else who comes is sent it, too.
-// That nobody is available is no answer while the program may answer by the id that it
-// knows; a message that would wait behind the question is, and then the answer counts.
+// TestAProgramThatComesBackIsSentWhatIsOpenUntilItHasDecided: a program that comes back is sent
+// the open question, and no other client is. While the program may answer by the id that it
+// knows, an answer that says that nobody is available does not count. It counts once a message
+// waits behind the question.
 func TestAProgramThatComesBackIsSentWhatIsOpenUntilItHasDecided(t *testing.T) {
 	r := newTestServer(t)
 	first := r.open(api.SessionCreate, acting)

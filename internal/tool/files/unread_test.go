@@ -34,7 +34,7 @@ func TestGrepLeavesOutWhatRulesDeny(t *testing.T) {
 		call := b.call(arguments)
 		call.Unread = rules
 		r, _ := b.runCall("grep", call)
-		text, _, _ := strings.Cut(r.Text, "\n\n[") // what could not be searched
+		text, _, _ := strings.Cut(r.Text, "\n\n[") // leaves out the note about files that were not searched
 		if got := strings.Join(strings.Fields(strings.ReplaceAll(text, b.dir+"/", "$/")), " "); got != want && text != want {
 			t.Errorf("%s: %q, want %q", arguments, r.Text, want)
 		}

@@ -684,7 +684,7 @@ func TestALookDoesNotMakeTheFolderOfADeletedSessionAgain(t *testing.T) {
 	f := newFixture(t)
 	f.run(f.call(), nil)
 	folder := filepath.Join(f.data, "sessions", "s")
-	f.busy = true // which is to be stored
+	f.busy = true // the guard has to store this state
 	f.away = func(string) bool {
 		if err := os.RemoveAll(folder); err != nil {
 			t.Error(err)

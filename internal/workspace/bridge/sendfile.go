@@ -54,7 +54,7 @@ func (c unixConn) sendFile(f *os.File, n int64) (sent int64) {
 			switch {
 			case err == unix.EINTR:
 			case err == unix.EAGAIN:
-				return false // until the other side has read something
+				return false // called again when the other side has read something
 			case err != nil || some <= 0:
 				return true
 			default:

@@ -2768,7 +2768,7 @@ func (x *SearchResponse) GetProblem() []byte {
 type Spec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`                 // makes the start idempotent, together with the owner
-	Owner         string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`             // whose process it is
+	Owner         string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`             // name of the owner of the process
 	Command       []byte                 `protobuf:"bytes,3,opt,name=command,proto3" json:"command,omitempty"`         // for the shell; or
 	Arguments     [][]byte               `protobuf:"bytes,4,rep,name=arguments,proto3" json:"arguments,omitempty"`     // program and arguments, without a shell
 	Directory     []byte                 `protobuf:"bytes,5,opt,name=directory,proto3" json:"directory,omitempty"`     // absolute, or below the workspace's; that one if empty
@@ -5382,7 +5382,7 @@ func (x *FileState) GetAside() string {
 
 type SurveyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Directories   [][]byte               `protobuf:"bytes,1,rep,name=directories,proto3" json:"directories,omitempty"` // in which commands run
+	Directories   [][]byte               `protobuf:"bytes,1,rep,name=directories,proto3" json:"directories,omitempty"` // folders in which commands run
 	Known         []*SurveyRequest_Known `protobuf:"bytes,2,rep,name=known,proto3" json:"known,omitempty"`
 	Only          bool                   `protobuf:"varint,3,opt,name=only,proto3" json:"only,omitempty"`  // only the known files
 	Owner         string                 `protobuf:"bytes,4,opt,name=owner,proto3" json:"owner,omitempty"` // of the processes that may have changed the files

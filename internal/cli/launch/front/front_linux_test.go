@@ -86,7 +86,7 @@ func program(args []string) int {
 			return 1
 		}
 		fd, ok := launch.Socket()
-		n, err := syscall.Read(fd, make([]byte, 1)) // until the launcher has ended
+		n, err := syscall.Read(fd, make([]byte, 1)) // returns when the launcher has ended
 		fmt.Println(ok, n, err)
 	case "leave":
 		fd, _ := launch.Socket()
