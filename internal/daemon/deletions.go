@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/daemon/folder"
+	"github.com/abide-run/abide/internal/durable"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/session"
 )
@@ -41,35 +42,13 @@ func (d deletions) Begin(what session.Deletion) error {
 		err = os.MkdirAll(d.dir(), 0o700)
 	}
 	if err == nil {
-		err = writeSynced(d.path(what.Session), text)
+		err = durable.Replace(d.path(what.Session), text)
 	}
 	if err != nil {
 		return fmt.Errorf("store the deletion: %w", err)
 	}
 	d.reached("noted")
 	return nil
-}
-
-// writeSynced writes a file under another name and renames it, so that it is complete
-// or missing, and survives a power failure.
-func writeSynced(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // fails if the rename succeeded
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // End removes a deletion.

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/abide-run/abide/internal/durable"
 	"github.com/abide-run/abide/internal/event"
 )
 
@@ -93,7 +94,7 @@ func (p *Places) writeLocked() error {
 	}
 	b, err := json.MarshalIndent(p.content, "", "  ")
 	if err == nil {
-		err = replace(p.path, append(b, '\n'))
+		err = durable.Replace(p.path, append(b, '\n'))
 	}
 	if err != nil {
 		p.loaded = false
@@ -199,26 +200,4 @@ func (p *Places) Trust(dir string) error {
 func Within(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
-}
-
-// replace replaces a file atomically and syncs it.
-func replace(path string, content []byte) error {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // after the rename there is nothing to remove
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	folder, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/abide-run/abide/internal/durable"
 )
 
 // Roots is a file with the working directories of a session: where each led to, and which
@@ -74,7 +75,7 @@ func (r *Roots) pin(roots map[string]root, dir, real string) (*Repository, error
 	roots[dir] = was
 	data, err := json.Marshal(roots)
 	if err == nil {
-		err = writeSynced(r.File, data)
+		err = durable.Replace(r.File, data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("record where the working directory of the session leads: %w", err)
@@ -109,25 +110,4 @@ func decideRepository(roots map[string]root, real string) *Repository {
 		}
 	}
 	return &found
-}
-
-// writeSynced replaces a file, so that it is there after a power failure.
-func writeSynced(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // fails if the rename succeeded
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
