@@ -31,7 +31,7 @@ type Kind struct {
 
 	// How a stored log is read.
 	Lasting bool   // still needed after the session was idle: loading a session reads all events of the kind, of other kinds only those since the last session.idle
-	Inert   bool   // changes no part of the session's state, so that package turn does nothing with it
+	Inert   bool   // changes no part of the session's state except the keys of requests, so that no fold of package turn has a case for it
 	Keyed   bool   // may contain the idempotency key of a request: the body is a [Requester]
 	Shapes  bool   // changes the conversation that the model sees
 	Said    bool   // part of that conversation: a message, an answer or a result; implies Shapes

@@ -177,6 +177,46 @@ func TestRowsOfTheTableAreConsistent(t *testing.T) {
 	}
 }
 
+// TestTheKeyOfARequestIsFound: a body with the idempotency key of a request gives it away, or
+// a client that repeats the request would have it carried out twice. The key is a field Key
+// that may be missing, or is in a field of type *Answered.
+func TestTheKeyOfARequestIsFound(t *testing.T) {
+	for _, k := range event.Kinds() {
+		body, has := withKey(bodyOf(t, k.Type), "k")
+		r, keyed := body.(event.Requester)
+		switch {
+		case has && !keyed:
+			t.Errorf("%s has the key of a request, and nobody finds it: give its body a method Request, and its row Keyed", k.Type)
+		case keyed && !has:
+			t.Errorf("%s is keyed, and its body has no key: give it a field Key with the tag key,omitempty, or one of type *Answered", k.Type)
+		case keyed && r.Request().Key != "k":
+			t.Errorf("%s: the method Request of its body returns the key %q, want the one that the body has", k.Type, r.Request().Key)
+		}
+	}
+}
+
+// withKey returns a copy of a body with an idempotency key in its field for one; false if
+// it has none.
+func withKey(body event.Payload, key string) (event.Payload, bool) {
+	if reflect.TypeOf(body).Kind() != reflect.Struct {
+		return body, false
+	}
+	with := reflect.New(reflect.TypeOf(body)).Elem()
+	with.Set(reflect.ValueOf(body))
+	for i := range with.NumField() {
+		switch f := with.Type().Field(i); {
+		case f.Tag.Get("json") == "key,omitempty":
+			with.Field(i).SetString(key)
+		case f.Type == reflect.TypeFor[*event.Answered]():
+			with.Field(i).Set(reflect.ValueOf(&event.Answered{Key: key}))
+		default:
+			continue
+		}
+		return with.Interface().(event.Payload), true
+	}
+	return body, false
+}
+
 // TestAnUnknownKindIsStoredAndShownLikeAnyOther: a log of a newer version can be read and
 // shown, and its body is refused with its name.
 func TestAnUnknownKindIsStoredAndShownLikeAnyOther(t *testing.T) {

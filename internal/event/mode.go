@@ -13,7 +13,7 @@ var _ = list(
 	Kind{Type: ModeChanged, body: body[ModeChangedData], Lasting: true, Silent: true},
 	Kind{Type: PlanChanged, body: body[PlanChangedData], Silent: true, Inert: true},
 	Kind{Type: ExitPlanAsked, body: body[ExitPlanAskedData], Ephemeral: true, Question: true, Answer: ExitPlanDone},
-	Kind{Type: ExitPlanDone, body: body[ExitPlanDoneData], Ephemeral: true, Keyed: true, Silent: true},
+	Kind{Type: ExitPlanDone, body: body[ExitPlanDoneData], Ephemeral: true, Inert: true, Keyed: true, Silent: true},
 	Kind{Type: TaskDone, body: empty, Silent: true},
 )
 

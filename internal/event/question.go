@@ -13,7 +13,7 @@ const (
 
 var _ = list(
 	Kind{Type: UserInputAsked, body: body[UserInputAskedData], Ephemeral: true, Question: true, Answer: UserInputDone},
-	Kind{Type: UserInputDone, body: body[UserInputDoneData], Ephemeral: true, Keyed: true},
+	Kind{Type: UserInputDone, body: body[UserInputDoneData], Ephemeral: true, Inert: true, Keyed: true},
 	Kind{Type: ElicitationAsked, body: body[ElicitationAskedData], Ephemeral: true, Lasting: true, Keyed: true, Question: true, Answer: ElicitationDone},
 	Kind{Type: ElicitationDone, body: body[ElicitationDoneData], Ephemeral: true, Lasting: true, Keyed: true, Silent: true},
 	Kind{Type: QuestionsRedelivered, body: body[QuestionsRedeliveredData], Hidden: true, Lasting: true},

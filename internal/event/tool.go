@@ -16,7 +16,7 @@ var _ = list(
 	Kind{Type: ToolBegun, body: body[ToolBegunData], Hidden: true},
 	Kind{Type: ToolComplete, body: body[ToolCompleteData], Shapes: true, Said: true},
 	Kind{Type: ExternalAsked, body: body[ExternalAskedData], Question: true, Answer: ExternalDone},
-	Kind{Type: ExternalDone, body: body[ExternalDoneData], Keyed: true, Silent: true},
+	Kind{Type: ExternalDone, body: body[ExternalDoneData], Inert: true, Keyed: true, Silent: true},
 )
 
 // ToolStartData is the body of tool.execution_start: a tool call is going to be made,
