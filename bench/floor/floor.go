@@ -101,15 +101,6 @@ func (c *Client) Open(dir, name string) (*Session, error) {
 	return s, nil
 }
 
-// Size returns the size of the session's file in bytes.
-func (s *Session) Size() (int64, error) {
-	info, err := s.file.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
-}
-
 // Close closes the file.
 func (s *Session) Close() error { return s.file.Close() }
 

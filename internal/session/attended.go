@@ -20,23 +20,47 @@ type gate struct {
 	busy     int // number of sessions in which something is under way, and of stops that are not acknowledged
 }
 
-// attend notes that somebody uses a session: from now on it goes on by itself, also
+// attendance knows which sessions go on by themselves. It is safe for concurrent use.
+type attendance struct {
+	mu   sync.Mutex
+	all  bool                     // true if every session does
+	used map[event.SessionID]bool // sessions that somebody has used, if not all go on
+}
+
+// add notes that somebody uses a session: from now on it goes on by itself, also
 // when it is out of memory meanwhile.
-func (h *Host) attend(id event.SessionID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.all {
-		h.attended[id] = true
+func (a *attendance) add(id event.SessionID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.all {
+		a.used[id] = true
 	}
+}
+
+// addAll lets every session go on by itself.
+func (a *attendance) addAll() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all, a.used = true, nil
+}
+
+func (a *attendance) has(id event.SessionID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.all || a.used[id]
+}
+
+func (a *attendance) hasAll() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.all
 }
 
 // GoesOn reports whether this engine goes on with a session by itself. It does not with
 // a session that an earlier engine left unfinished and that nobody has used since, if
 // the engine is there for one command.
 func (w Work) GoesOn(id event.SessionID) bool {
-	w.host.mu.Lock()
-	defer w.host.mu.Unlock()
-	return w.host.all || w.host.attended[id]
+	return w.host.attended.has(id)
 }
 
 // Unfinished counts the sessions with an unfinished turn with which this engine does not

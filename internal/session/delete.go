@@ -110,7 +110,7 @@ func (h *Host) deleteStored(id event.SessionID) (Deletion, error) {
 			return d, err
 		} // otherwise the session is deleted, although the store reported an error
 	}
-	h.notifyWatchers(Notice{Deleted, eventlog.Session{ID: id}})
+	h.watchers.notify(Notice{Deleted, eventlog.Session{ID: id}})
 	return d, nil
 }
 

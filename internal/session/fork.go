@@ -59,6 +59,6 @@ func (h *Host) fork(ctx context.Context, state *turn.State, parent event.Session
 	if err != nil {
 		return fmt.Errorf("fork session %s: %w", parent, err)
 	}
-	h.notifyWatchers(Notice{Created, eventlog.Session{ID: state.ID, End: last, Created: tx.now, Modified: tx.now, Parent: parent, Shared: end.Seq, Info: info}})
+	h.watchers.notify(Notice{Created, eventlog.Session{ID: state.ID, End: last, Created: tx.now, Modified: tx.now, Parent: parent, Shared: end.Seq, Info: info}})
 	return nil
 }

@@ -161,11 +161,11 @@ type Host struct {
 	ctx    context.Context // the context of all work; cancelled when the host stops
 	cancel context.CancelCauseFunc
 
-	// Locks are taken in this order: mu, a session's mailbox, its clients, gate.
+	// Locks are taken in this order: mu, a session's mailbox, its clients, gate. No other lock is
+	// taken under that of attended.
 	mu       sync.Mutex
 	sessions map[event.SessionID]*Session
-	attended map[event.SessionID]bool // sessions that somebody has used; only with OnlyAttended
-	all      bool                     // true if every session goes on
+	attended attendance
 
 	// broken has the ids of sessions in which something has panicked, until somebody uses
 	// the session again. It is a field of the host, because a session that panics while its
@@ -181,8 +181,7 @@ type Host struct {
 	offers  offers
 	tasking tasking
 
-	watching sync.Mutex
-	watchers map[*Watcher]struct{}
+	watchers watchList
 
 	waking chan struct{} // holds an element for each session that the host is waking
 }
@@ -220,13 +219,12 @@ func New(store eventlog.Store, opts Options) *Host {
 	h := &Host{
 		store: store, opts: opts, log: opts.Log, started: time.Now(),
 		sessions: make(map[event.SessionID]*Session),
-		attended: make(map[event.SessionID]bool),
-		all:      !opts.OnlyAttended,
+		attended: attendance{all: !opts.OnlyAttended, used: make(map[event.SessionID]bool)},
 		tasking: tasking{
 			watched: make(map[taskKey]bool), stopping: make(map[taskKey]chan struct{}),
 			gathered: make(map[event.SessionID][]event.TaskReportedData),
 		},
-		watchers: make(map[*Watcher]struct{}),
+		watchers: watchList{all: make(map[*Watcher]struct{})},
 		waking:   make(chan struct{}, maxWaking),
 	}
 	h.outages.host = h
@@ -253,9 +251,7 @@ func (h *Host) openServices() {
 // others are not affected. What is left of sessions that were deleted is removed
 // meanwhile.
 func (h *Host) Start(ctx context.Context) error {
-	h.mu.Lock()
-	h.all = true
-	h.mu.Unlock()
+	h.attended.addAll()
 	h.Work.FinishDeletions(ctx)
 	var due []event.SessionID
 	for s, err := range h.store.Active(ctx) {

@@ -234,9 +234,7 @@ func (h *Host) keepsParked() bool {
 	if h.outages.count.Load() == 0 {
 		return false
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return !h.all
+	return !h.attended.hasAll()
 }
 
 // outages are the turns that wait for their models. It is safe for concurrent use.

@@ -93,7 +93,7 @@ func (s *Session) transact(batch []*intent) {
 	for _, in := range batch {
 		if !in.readOnly && !in.upkeep {
 			s.host.broken.Delete(s.id)
-			s.host.attend(s.id)
+			s.host.attended.add(s.id)
 		}
 		in.err = in.run(tx)
 		looked = looked && in.readOnly
@@ -102,17 +102,7 @@ func (s *Session) transact(batch []*intent) {
 	if err == nil && s.state.Seq > 0 && !looked && !tx.stays && s.host.Work.GoesOn(s.id) {
 		err = s.advance(tx)
 	}
-	if err == nil {
-		if err = tx.commit(); err != nil {
-			s.retryLater()
-		}
-	}
-	if err != nil {
-		s.discard(err)
-		for _, f := range tx.onFailure {
-			f()
-		}
-	}
+	err = s.commitOrDiscard(tx, err)
 	s.countBusy()
 	for _, in := range batch {
 		if in.err == nil {
@@ -121,19 +111,40 @@ func (s *Session) transact(batch []*intent) {
 		in.finish(in.err)
 	}
 	if err == nil {
-		s.unpark()
-		s.asks.Store(s.state.Asks() || s.state.Exchanges.Queued() != nil)
-		s.waits.Store(len(s.state.Questions()) > 0 || len(s.state.Exchanges.Forms()) > 0 || len(s.host.opts.Tools.Working(s.state)) > 0)
-		s.finishExchanges()
-		s.freeHeld()
-		s.watchTasks()
-		for _, f := range tx.afterCommit {
-			f()
-		}
+		s.followUp(tx)
 	}
 	if s.state != nil && (s.state.Seq == 0 || (tx.unload && s.isQuiet())) {
 		s.state = nil
 		s.secrets.keys.Store(nil)
+	}
+}
+
+// commitOrDiscard stores what a transaction has recorded. If that fails, or if something in the
+// transaction has, the state in memory is given up.
+func (s *Session) commitOrDiscard(tx *txn, err error) error {
+	if err == nil {
+		if err = tx.commit(); err == nil {
+			return nil
+		}
+		s.retryLater()
+	}
+	s.discard(err)
+	for _, f := range tx.onFailure {
+		f()
+	}
+	return err
+}
+
+// followUp does what has to wait until a transaction is stored.
+func (s *Session) followUp(tx *txn) {
+	s.unpark()
+	s.asks.Store(s.state.Asks() || s.state.Exchanges.Queued() != nil)
+	s.waits.Store(len(s.state.Questions()) > 0 || len(s.state.Exchanges.Forms()) > 0 || len(s.host.opts.Tools.Working(s.state)) > 0)
+	s.finishExchanges()
+	s.freeHeld()
+	s.watchTasks()
+	for _, f := range tx.afterCommit {
+		f()
 	}
 }
 

@@ -108,7 +108,7 @@ func (tx *txn) announce() {
 	if tx.stored[0].Seq == 1 {
 		kind = Created
 	}
-	tx.s.host.notifyWatchers(Notice{kind, eventlog.Session{ID: tx.s.id, End: tx.s.log.end, Created: tx.State.About.Started, Modified: tx.now, Info: tx.s.log.info}})
+	tx.s.host.watchers.notify(Notice{kind, eventlog.Session{ID: tx.s.id, End: tx.s.log.end, Created: tx.State.About.Started, Modified: tx.now, Info: tx.s.log.info}})
 }
 
 // indexed returns what the index says of a session.

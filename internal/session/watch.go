@@ -1,6 +1,8 @@
 package session
 
 import (
+	"sync"
+
 	"github.com/abide-run/abide/internal/eventlog"
 )
 
@@ -24,20 +26,30 @@ type Watcher struct {
 
 // WatchList adds a watcher; the function returned removes it.
 func (cs Clients) WatchList(w *Watcher) (remove func()) {
-	cs.host.watching.Lock()
-	defer cs.host.watching.Unlock()
-	cs.host.watchers[w] = struct{}{}
+	return cs.host.watchers.add(w)
+}
+
+// watchList has the watchers of the list of sessions. It is safe for concurrent use.
+type watchList struct {
+	mu  sync.Mutex
+	all map[*Watcher]struct{}
+}
+
+func (l *watchList) add(w *Watcher) (remove func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all[w] = struct{}{}
 	return func() {
-		cs.host.watching.Lock()
-		defer cs.host.watching.Unlock()
-		delete(cs.host.watchers, w)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.all, w)
 	}
 }
 
-func (h *Host) notifyWatchers(n Notice) {
-	h.watching.Lock()
-	defer h.watching.Unlock()
-	for w := range h.watchers {
+func (l *watchList) notify(n Notice) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for w := range l.all {
 		w.Tell(n)
 	}
 }

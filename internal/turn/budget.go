@@ -130,16 +130,6 @@ func (s *State) Limits(day string) Limits {
 	return l
 }
 
-// Any reports whether there is a limit.
-func (l Limits) Any() bool {
-	for _, limit := range l.configured {
-		if limit >= 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // OfDay reports whether there is a limit for all sessions of a day.
 func (l Limits) OfDay() bool { return l.configured[dayMoney] >= 0 || l.configured[dayTokens] >= 0 }
 
