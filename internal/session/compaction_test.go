@@ -559,15 +559,22 @@ func TestACompactionAheadOfNeedHoldsUpNobody(t *testing.T) {
 	}
 }
 
-func TestAnAbortEndsTheCompactionThatTheTurnWaitsFor(t *testing.T) {
+// waitForCompaction returns a session whose second turn waits for a compaction that gets no
+// reply, and the position at which the turn begins. The next compaction gets one.
+func waitForCompaction(t *testing.T) (s *compactedSession, at event.Seq) {
 	asked := make(chan struct{})
 	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}, summaries: []scriptedReply{{wait: make(chan struct{}), asked: asked}, {text: "They said hi."}}}
-	s := squeeze(t, m, eager())
+	s = squeeze(t, m, eager())
 	s.say("first")
-	at := s.end()
+	at = s.end()
 	s.Send("s", event.InputAcceptedData{Prompt: "second"})
 	_, s.n = s.v.Await(t, s.n, event.CompactionStart)
 	<-asked // otherwise the next compaction would get the reply that never comes
+	return s, at
+}
+
+func TestAnAbortEndsTheCompactionThatTheTurnWaitsFor(t *testing.T) {
+	s, at := waitForCompaction(t)
 	if err := s.Host.Abort(t.Context(), "s", "enough"); err != nil {
 		t.Fatal(err)
 	}
@@ -936,14 +943,7 @@ func TestARewindTakesEpochsBack(t *testing.T) {
 }
 
 func TestACompactionThatWasInterruptedIsClosed(t *testing.T) {
-	asked := make(chan struct{})
-	m := &scriptedModel{lines: []scriptedReply{{text: "hi"}, {text: "on"}}, summaries: []scriptedReply{{wait: make(chan struct{}), asked: asked}, {text: "They said hi."}}}
-	s := squeeze(t, m, eager())
-	s.say("first")
-	at := s.end()
-	s.Send("s", event.InputAcceptedData{Prompt: "second"})
-	_, s.n = s.v.Await(t, s.n, event.CompactionStart)
-	<-asked // otherwise the next compaction would get the reply that never comes
+	s, at := waitForCompaction(t)
 	s.Restart()
 	s.v, s.n = sessiontest.NewViewer(), 0
 	view, err := s.Host.Attach(t.Context(), "s", &session.Client{Viewer: s.v}, at)

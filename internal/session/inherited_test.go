@@ -15,6 +15,17 @@ import (
 	"github.com/abide-run/abide/internal/turn"
 )
 
+// stopAgain stops the session s, and returns a channel that gets the result when the stop is
+// answered.
+func stopAgain(t *testing.T, b *sessiontest.Fixture) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.Host.Stop(t.Context(), "s", holdStop)
+		done <- err
+	}()
+	return done
+}
+
 // An engine that stored an abort may end before the task has. Whoever stops the session
 // once more is answered when the engine after it has ended the task.
 func TestAStopWaitsForWhatTheLastEngineBeganToStop(t *testing.T) {
@@ -25,11 +36,7 @@ func TestAStopWaitsForWhatTheLastEngineBeganToStop(t *testing.T) {
 		go func() { _, _ = b.Host.Stop(t.Context(), "s", holdStop) }() // the engine ends under it
 		<-e.asked
 		b.Restart()
-		done := make(chan error, 1)
-		go func() {
-			_, err := b.Host.Stop(t.Context(), "s", holdStop)
-			done <- err
-		}()
+		done := stopAgain(t, b)
 		if key := <-e.asked; key != j.key(1) {
 			t.Errorf("the next engine ends %s", key)
 		}
@@ -62,11 +69,7 @@ func TestAStopWaitsForTheChildrenOfATask(t *testing.T) {
 			t.Error("the end of the task is recorded before its children have ended")
 		}
 		b.Restart()
-		done := make(chan error, 1)
-		go func() {
-			_, err := b.Host.Stop(t.Context(), "s", holdStop)
-			done <- err
-		}()
+		done := stopAgain(t, b)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		select {

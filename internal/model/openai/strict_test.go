@@ -169,7 +169,7 @@ func onlyMembers(object map[string]any, known ...string) error {
 // A strictServer has the rules of a real server, after its public documentation and its
 // error messages; the stories name the pages.
 type strictServer struct {
-	model   string // that is asked
+	model   string // name of the model that is asked
 	check   func(body) error
 	refuses []string // requests that it refuses; those of TestStrictServersAcceptWhatTheirProfileSends with the profile Other too, unless takes is set
 	takes   bool     // true if it takes what any other server takes
