@@ -42,7 +42,7 @@ func TestACommandBeginsInItsGroupOfVersion2(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	cmd := exec.Command("sh", "-c", "cat /proc/self/cgroup; read line")
+	cmd := exec.Command("sh", "-c", "cat /proc/self/cgroup; cat")
 	cmd.Stdin = in
 	var printed strings.Builder
 	cmd.Stdout = &printed
