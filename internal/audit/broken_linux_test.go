@@ -141,7 +141,7 @@ var faults = []fault{
 	{"step.open", "long", func(l *script) int64 {
 		at := l.at("assistant.turn_start", 2)
 		return l.repeat(at, at+1, object{"turnId": "1"})
-	}, nil},
+	}, []string{"step.other", "step.other"}},
 	{"step.unstarted", "long", func(l *script) int64 {
 		at := l.at("assistant.turn_end", 2)
 		return l.repeat(at, at+1, nil)
@@ -178,7 +178,7 @@ var faults = []fault{
 		l.remove("tool.execution_complete", 1)
 		return l.at("abort", 1)
 	}, nil},
-	{"begun.unrequested", "back", edited("tool.execution_begun", 2, "toolCallId", none), nil},
+	{"begun.unrequested", "back", edited("tool.execution_begun", 2, "toolCallId", none), []string{"complete.unbegun"}},
 	{"begun.unintended", "back", func(l *script) int64 {
 		l.remove("tool.execution_start", 2)
 		return l.at("tool.execution_begun", 2)
@@ -213,7 +213,7 @@ var faults = []fault{
 	{"complete.unintended", "denied", func(l *script) int64 {
 		l.remove("tool.execution_start", 1)
 		return l.at("tool.execution_complete", 1)
-	}, nil},
+	}, []string{"question.unintended"}},
 	{"complete.empty", "back", edited("tool.execution_complete", 2, "result", nil), nil},
 	{"complete.unexplained", "denied", edited("tool.execution_complete", 1, "error", nil), nil},
 	{"complete.unbegun", "commands", func(l *script) int64 {
@@ -487,6 +487,57 @@ var faults = []fault{
 		l.get(at).Data["permissionRequest"].(map[string]any)["fullCommandText"] = "true"
 		return at
 	}, nil},
+
+	// What an event says of its step, its call and its question
+	{"step.other", "talk", edited("assistant.message", 1, "turnId", "7"), nil},
+	{"step.other", "talk", edited("assistant.message", 1, "interactionId", none), nil},
+	{"step.other", "talk", edited("assistant.turn_end", 1, "turnId", "7"), nil},
+	{"step.other", "back", edited("tool.execution_start", 2, "turnId", "7"), nil},
+	{"step.other", "denied", edited("tool.execution_complete", 1, "interactionId", none), nil},
+	{"step.unanswered", "commands", func(l *script) int64 {
+		l.remove("assistant.message", 1)
+		for _, kind := range []string{"tool.execution_start", "tool.execution_begun", "tool.execution_complete"} {
+			l.remove(kind, 1)
+		}
+		return l.at("assistant.turn_start", 2)
+	}, nil},
+	{"step.left-open", "talk", func(l *script) int64 {
+		l.remove("assistant.turn_end", 1)
+		return l.at("session.idle", 1)
+	}, []string{"resume.count"}},
+	{"call.arguments", "back", edited("tool.execution_start", 2, "arguments", object{"path": "/etc"}), nil},
+	{"call.arguments", "back", edited("tool.execution_start", 2, "arguments", nil), nil},
+	{"complete.unbegun", "back", func(l *script) int64 {
+		l.remove("tool.execution_begun", 1) // that of create: the file was written, and nothing says so
+		return l.at("tool.execution_complete", 1)
+	}, []string{"hidden.range"}},
+	{"complete.unbegun", "agent", func(l *script) int64 {
+		l.remove("tool.execution_begun", 1)
+		return l.at("tool.execution_complete", 1)
+	}, nil},
+	{"question.unintended", "denied", func(l *script) int64 { return swapped(l, l.at("permission.requested", 1)) }, nil},
+	{"question.unintended", "asks", func(l *script) int64 { return swapped(l, l.at("external_tool.requested", 1)) }, nil},
+	{"question.unintended", "asks", func(l *script) int64 { return swapped(l, l.at("user_input.requested", 1)) }, nil},
+	{"shown.tool", "asks", edited("external_tool.requested", 1, "toolName", "fetch"), nil},
+	{"shown.tool", "asks", edited("external_tool.requested", 1, "arguments", object{"value": "other"}), nil},
+	{"shown.nothing", "denied", edited("permission.requested", 1, "permissionRequest", object{}), nil},
+	{"fork.parent", "branch", edited("session.forked", 1, "parentSessionId", "talk"), nil},
+	{"idle.again", "talk", func(l *script) int64 { at := l.at("session.idle", 1); return l.repeat(at, at+1, nil) }, nil},
+	{"input.other-words", "talk", func(l *script) int64 {
+		l.set("user.message", 1, "content", "Reply with exactly: TEN")
+		return l.at("user.message", 1)
+	}, nil},
+	{"input.other-words", "talk", func(l *script) int64 {
+		l.set("input.accepted", 1, "prompt", "Reply with exactly: TEN")
+		return l.at("user.message", 1)
+	}, nil},
+}
+
+// swapped puts a question in front of the event before it, and returns its place.
+func swapped(l *script, at int64) int64 {
+	i := at - l.shared - 1
+	l.events[i-1], l.events[i] = l.events[i], l.events[i-1]
+	return at - 1
 }
 
 // allowing puts what clients have set in front of the first call of a session in which nothing
@@ -613,6 +664,27 @@ func ofProcess(p *process) audit.Finding {
 
 var signal = entryLine("signal", "signal", "15", "group", "101", "start", "8")
 
+// cutAfterTask ends the log of the session "commands" after its task was started, and returns the
+// key of the task. If it is stopped, the call and its turn were stopped then.
+func (f *folder) cutAfterTask(stopped bool) string {
+	l := f.script("commands")
+	at := l.at("task.started", 1)
+	key := l.get(at).Data["key"].(string)
+	l.events = l.events[:at]
+	if stopped {
+		l.set("tool.execution_complete", 2, "success", false)
+		l.set("tool.execution_complete", 2, "result", nil)
+		l.set("tool.execution_complete", 2, "error", object{"code": "interrupted", "message": "m"})
+		l.add("abort", object{"reason": "user_initiated"})
+		l.add("session.idle", object{"aborted": true, "totals": object{}})
+	}
+	l.save()
+	f.info("commands", "active", !stopped)
+	f.info("commands", "tasks", 1)
+	f.exec("UPDATE sessions SET active = 1 WHERE name = 'commands'")
+	return key
+}
+
 var blows = []blow{
 	// the index
 	{"index.active", func(f *folder) audit.Finding {
@@ -657,6 +729,49 @@ var blows = []blow{
 	{"index.quarantined", func(f *folder) audit.Finding {
 		f.exec("UPDATE sessions SET damaged = 3, reason = 'r' WHERE name = 'talk'")
 		return audit.Finding{Session: "talk", Seq: 3}
+	}, nil},
+
+	// what the index says of tasks, workspaces and models
+	{"index.watch", func(f *folder) audit.Finding {
+		f.cutAfterTask(false)
+		f.info("commands", "watch", []object{{"key": none}})
+		return atEnd(f, "commands")
+	}, []string{"index.watch"}},
+	{"index.watch", func(f *folder) audit.Finding {
+		key := f.cutAfterTask(true)
+		f.info("commands", "watch", []object{{"key": key}})
+		return atEnd(f, "commands")
+	}, nil},
+	{"index.workspace", func(f *folder) audit.Finding {
+		f.info("talk", "workspace", object{"address": "unix:/w", "identity": "it"})
+		return atEnd(f, "talk")
+	}, nil},
+	{"index.workspace", func(f *folder) audit.Finding {
+		l := f.script("talk")
+		l.set("session.configured", 1, "workspace", object{"address": "unix:/w", "identity": "it"})
+		l.save()
+		f.info("talk", "workspace", object{"address": "unix:/w", "identity": "another"})
+		return atEnd(f, "talk")
+	}, nil},
+	{"index.parked", func(f *folder) audit.Finding {
+		f.info("waits", "parked", object{"at": 1, "waitMs": 1 << 50, "leftMs": 1 << 50})
+		return atEnd(f, "waits")
+	}, nil},
+	{"stray.costs", func(f *folder) audit.Finding {
+		f.exec("INSERT INTO costs SELECT 'ghost', 'ghost', day, model, purpose, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM costs LIMIT 1")
+		return audit.Finding{Session: "ghost"}
+	}, nil},
+	{"fork.orphaned", func(f *folder) audit.Finding { // a ring of forks
+		fork := sessionNamed(f, "branch")
+		f.exec("UPDATE sessions SET parent = id WHERE name = ?", fork)
+		return audit.Finding{Session: fork, Seq: f.number("SELECT shared + 1 FROM sessions WHERE name = ?", fork)}
+	}, nil},
+	{"decision.unsealed", func(f *folder) audit.Finding {
+		l := f.script("hooks")
+		l.set("session.configured", 1, "sealed", true)
+		at := l.decide(1, object{"by": "rule", "rules": []any{"bash"}})
+		l.save()
+		return audit.Finding{Session: "hooks", Seq: at}
 	}, nil},
 
 	// records
@@ -767,14 +882,14 @@ var blows = []blow{
 		f.exec("DELETE FROM sessions WHERE name = ?", helper)
 		l := f.script("agent")
 		return audit.Finding{Session: "agent", Seq: l.at("tool.execution_complete", 1)}
-	}, nil},
+	}, []string{"stray.costs"}},
 	{"agent.orphaned", func(f *folder) audit.Finding {
 		helper := sessionNamed(f, "helper")
 		f.exec("DELETE FROM records WHERE key >> 32 = ?", f.row("agent"))
 		f.db.Exec("DELETE FROM secrets WHERE session = ?", f.row("agent"))
 		f.exec("DELETE FROM sessions WHERE name = 'agent'")
 		return atEnd(f, helper)
-	}, nil},
+	}, []string{"stray.costs"}},
 	{"folder.orphaned", func(f *folder) audit.Finding {
 		if err := os.MkdirAll(filepath.Join(f.dir, "sessions", "ghost"), 0o700); err != nil {
 			f.t.Fatal(err)

@@ -1,6 +1,9 @@
 package audit
 
 import (
+	"bytes"
+	"encoding/json"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -38,11 +41,16 @@ func (r *calls) fold(s *scene, e *stored.Event, b *body) {
 		r.begun(s, e, b)
 	case "tool.execution_complete":
 		r.completed(s, e, b)
+	case "session.idle":
+		if s.turn != nil && s.turn.open && s.turn.answered && !b.Aborted {
+			s.broken("step.left-open", e.Seq, "event %d says that nothing is left to do, and the step that was answered is open", e.Seq)
+		}
 	case "user.message", "system.notification":
 		if s.turn != nil && s.turn.open && s.turn.interaction != b.InteractionID {
 			s.broken("step.left-open", e.Seq, "event %d opens another turn while a step of the last one is open", e.Seq)
 		}
 	}
+	r.belongs(s, e, b)
 	switch e.Type {
 	case "abort", "session.idle", "turn.ended", "history.hidden":
 		r.turnOver(s, e)
@@ -64,6 +72,8 @@ func (r *calls) stepStarted(s *scene, e *stored.Event, b *body) {
 		s.broken("step.interaction", e.Seq, "event %d asks the model for the turn %s, and %s is under way", e.Seq, b.InteractionID, t.interaction)
 	case t.open:
 		s.broken("step.open", e.Seq, "event %d starts a step while the last one is open", e.Seq)
+	case t.unanswered:
+		s.broken("step.unanswered", e.Seq, "event %d starts a step, and the last one has ended without an answer", e.Seq)
 	case b.TurnID != strconv.Itoa(t.next):
 		s.broken("step.number", e.Seq, "event %d starts step %s of the turn; %d is next", e.Seq, b.TurnID, t.next)
 	}
@@ -96,6 +106,30 @@ func (r *calls) stepEnded(s *scene, e *stored.Event) {
 	}
 }
 
+// belongs compares what an event says of its turn and its step with those that are open. Older
+// versions do not say it everywhere.
+func (r *calls) belongs(s *scene, e *stored.Event, b *body) {
+	t := s.turn
+	if t == nil || !t.open {
+		return
+	}
+	switch e.Type {
+	case "tool.execution_start", "tool.execution_complete":
+		if t.calls[b.ToolCallID] == nil {
+			return // other rules tell what it is
+		}
+	case "assistant.message", "assistant.unfinished", "assistant.turn_end":
+	default:
+		return
+	}
+	if b.TurnID != "" && b.TurnID != strconv.Itoa(t.next-1) {
+		s.broken("step.other", e.Seq, "event %d (%s) says that it belongs to step %s of the turn; step %d is open", e.Seq, e.Type, b.TurnID, t.next-1)
+	}
+	if b.InteractionID != "" && b.InteractionID != t.interaction {
+		s.broken("step.other", e.Seq, "event %d (%s) says that it belongs to the turn %s; %s is under way", e.Seq, e.Type, b.InteractionID, t.interaction)
+	}
+}
+
 // turnOver looks for calls that nothing will ever finish.
 func (r *calls) turnOver(s *scene, e *stored.Event) {
 	for _, c := range openCalls(s.calls()) {
@@ -124,6 +158,8 @@ func (r *calls) started(s *scene, e *stored.Event, b *body) {
 		s.broken("call.started-twice", e.Seq, "event %d intends the call %s, which event %d has intended", e.Seq, c.id, c.started)
 	case c.name != b.ToolName:
 		s.broken("call.name", e.Seq, "event %d intends the call %s of %s; the model requested %s", e.Seq, c.id, b.ToolName, c.name)
+	case !c.has(b.Arguments):
+		s.broken("call.arguments", e.Seq, "event %d intends the call %s of %s with other arguments than the model has asked for", e.Seq, c.id, c.name)
 	}
 }
 
@@ -174,9 +210,31 @@ func (r *calls) completed(s *scene, e *stored.Event, b *body) {
 		s.broken("complete.empty", e.Seq, "event %d says that the call %s succeeded, and has no result", e.Seq, c.id)
 	case !b.Success && !isObject(b.Error):
 		s.broken("complete.unexplained", e.Seq, "event %d says that the call %s failed, and not why", e.Seq, c.id)
-	case b.Success && c.begun == 0 && runs(c.name):
+	case b.Success && c.begun == 0 && slices.Contains(replayed, c.name) && !slices.Contains(instant, c.name):
 		s.broken("complete.unbegun", e.Seq, "event %d says that the call %s of %s succeeded, which was never begun", e.Seq, c.id, c.name)
 	}
+}
+
+// instant are those of replayed that are finished in the append that permits them.
+var instant = []string{"task_create", "task_update", "task_list"}
+
+// has reports whether arguments are those of the call, as the model has asked for them or as
+// hooks have changed them.
+func (c *call) has(arguments json.RawMessage) bool {
+	return sameJSON(arguments, c.asks) || sameJSON(arguments, c.arguments)
+}
+
+// sameJSON reports whether two values are the same, however they are written. No value is the
+// same as null.
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var first, second any
+	if len(a) > 0 && json.Unmarshal(a, &first) != nil || len(b) > 0 && json.Unmarshal(b, &second) != nil {
+		return false
+	}
+	return reflect.DeepEqual(first, second)
 }
 
 // runs reports whether a successful call of the tool has run a command.

@@ -61,6 +61,9 @@ func (w *walk) run(ctx context.Context) error {
 func (w *walk) lineage(ctx context.Context) ([]segment, error) {
 	row := w.scene.session
 	segments := []segment{{row.Row, row.Seq, true}}
+	if parent, found, err := w.folder.Session(ctx, row.Parent); err == nil && found && !parent.Deleted {
+		w.scene.parent = parent.Name
+	}
 	for last := row.Shared; last > 0; last = min(last, row.Shared) {
 		parent, found, err := w.folder.Session(ctx, row.Parent)
 		if err != nil {

@@ -89,6 +89,7 @@ func (d *decisions) declare(raw json.RawMessage) {
 func (d *decisions) shown(s *scene, e *stored.Event, b *body) {
 	c := s.call(b.ToolCallID)
 	var shown struct {
+		Kind       string  `json:"kind"`
 		ToolCallID string  `json:"toolCallId"`
 		Command    *string `json:"fullCommandText"`
 	}
@@ -98,6 +99,8 @@ func (d *decisions) shown(s *scene, e *stored.Event, b *body) {
 	var asked struct{ Command string }
 	_ = json.Unmarshal(c.arguments, &asked) // a call without a command shows none
 	switch {
+	case shown.Kind == "":
+		s.broken("shown.nothing", e.Seq, "event %d asks about the call %s of %s, and does not say what it wants to do", e.Seq, c.id, c.name)
 	case shown.ToolCallID != "" && shown.ToolCallID != c.id:
 		s.broken("shown.call", e.Seq, "event %d asks about the call %s and shows the call %s", e.Seq, c.id, shown.ToolCallID)
 	case runs(c.name) && shown.Command != nil && *shown.Command != asked.Command:

@@ -18,9 +18,9 @@ func (a *auditor) index(s *scene) {
 		Questions int    `json:"questions"`
 		Tasks     int    `json:"tasks"`
 		Waiting   bool   `json:"waiting"`
-		Watch     []struct {
-			Key string `json:"key"`
-		} `json:"watch"`
+		Workspace *place `json:"workspace"`
+		Watch     []watched
+		Parked    json.RawMessage `json:"parked"`
 	}
 	end := max(row.Seq, 1)
 	if err := json.Unmarshal(row.Info, &info); err != nil {
@@ -44,11 +44,13 @@ func (a *auditor) index(s *scene) {
 	if info.Waiting && !s.waits() {
 		s.broken("index.waiting", end, "the index says that the session only waits for an answer, so no engine would go on with it; the log says that something is to be done")
 	}
-	for _, t := range info.Watch {
-		if s.tasks[t.Key] == nil {
-			s.broken("index.watch", end, "the index names the task %s, which the log does not have", t.Key)
-		}
+	if len(info.Parked) > 0 && (s.turn == nil || !s.turn.parked) {
+		s.broken("index.parked", end, "the index says that the session waits for its model, so that no engine would go on with it before; the log does not")
 	}
+	if at, there := s.config.Workspace, info.Workspace; (at == nil) != (there == nil) || at != nil && *at != *there {
+		s.broken("index.workspace", end, "the index says that the session works in the workspace %s, the log says %s", there.label(), at.label())
+	}
+	s.watch(info.Watch, end)
 	if info.Name != s.name {
 		s.broken("index.name", end, "the index calls the session %q, the log %q", info.Name, s.name)
 	}
@@ -63,6 +65,32 @@ func (a *auditor) index(s *scene) {
 	}
 	if s.active() || len(s.tasks) > 0 {
 		a.report.Unfinished++
+	}
+}
+
+// A watched task is one that the index names.
+type watched struct {
+	Key  string `json:"key"`
+	Stop bool   `json:"stop"`
+}
+
+// watch compares the tasks that the index names with those of the log. The index of an older
+// version names none.
+func (s *scene) watch(list []watched, end int64) {
+	named := make(map[string]watched)
+	for _, t := range list {
+		if named[t.Key] = t; s.tasks[t.Key] == nil {
+			s.broken("index.watch", end, "the index names the task %s, which the log does not have", t.Key)
+		}
+	}
+	for key, t := range s.tasks {
+		switch w, is := named[key]; {
+		case len(list) == 0:
+		case !is:
+			s.broken("index.watch", end, "the index does not name the task %s, so that nobody would hear of its end", key)
+		case !t.stopped.IsZero() && !w.Stop:
+			s.broken("index.watch", end, "the index does not say that the task %s is to be ended, so that an engine that starts would not end it", key)
+		}
 	}
 }
 
@@ -92,6 +120,10 @@ func (a *auditor) jobs(ctx context.Context, s *scene) error {
 func (a *auditor) strays(ctx context.Context) error {
 	list, err := a.folder.Strays(ctx)
 	for _, stray := range list {
+		if stray.Name != "" {
+			a.found.add(Finding{Rule: "stray." + stray.Table, Session: stray.Name, Text: "there are " + stray.Table + " of the session " + stray.Name + ", which the index does not have"})
+			continue
+		}
 		a.found.add(Finding{Rule: "stray." + stray.Table, Session: "#" + number(stray.Row), Seq: stray.First, Text: "there are " + stray.Table + " of the session " + sessionOf(stray.Row) + ", which the index does not have"})
 	}
 	return err

@@ -141,6 +141,7 @@ type (
 		HookID        string   `json:"hookInvocationId"`
 		Parent        string   `json:"parentSessionId"`
 		Key           string   `json:"key"`
+		Prompt        string   `json:"prompt"`
 	}
 
 	// callMembers are about a call of a tool and its result.

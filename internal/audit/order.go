@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"slices"
 	"time"
@@ -137,6 +138,9 @@ func (o *order) fold(s *scene, e *stored.Event, b *body) {
 			}
 		}
 	case "session.idle":
+		if s.last == e.Type {
+			s.broken("idle.again", e.Seq, "event %d says that nothing is left to do, as the event before it", e.Seq)
+		}
 		if len(s.queue) > 0 {
 			s.broken("idle.queue", e.Seq, "event %d says that nothing is left to do, and %d accepted inputs wait", e.Seq, len(s.queue))
 		}
@@ -168,6 +172,8 @@ func (o *order) fork(s *scene, e *stored.Event, b *body) {
 	switch {
 	case s.own && e.Seq != s.session.Shared+1, s.own && s.session.Parent == 0:
 		s.broken("fork.place", e.Seq, "event %d says that a fork begins here; the index says after event %d", e.Seq, s.session.Shared)
+	case s.own && s.parent != "" && b.Parent != s.parent:
+		s.broken("fork.parent", e.Seq, "event %d says that the fork is one of the session %q; the index says of %q", e.Seq, b.Parent, s.parent)
 	case b.Position != e.Seq-1:
 		s.broken("fork.position", e.Seq, "event %d says that the fork shares %d events; it follows event %d", e.Seq, b.Position, e.Seq-1)
 	}
@@ -187,6 +193,7 @@ func (o *order) delivered(s *scene, e *stored.Event, b *body) {
 		return
 	}
 	if _, waits := s.queue[b.InputID]; waits {
+		o.said(s, e, b)
 		return
 	}
 	at := o.inputs.last(b.InputID)
@@ -196,6 +203,15 @@ func (o *order) delivered(s *scene, e *stored.Event, b *body) {
 	case s.aborted: // the queue was stopped: the rules of I8 report it
 	default:
 		s.broken("input.delivered-twice", e.Seq, "event %d delivers the input %s of event %d, which does not wait any more", e.Seq, b.InputID, at)
+	}
+}
+
+// said compares what is delivered with what was accepted.
+func (o *order) said(s *scene, e *stored.Event, b *body) {
+	var text string
+	accepted, known := s.words[b.InputID]
+	if known && (json.Unmarshal(b.Content, &text) != nil || sha256.Sum256([]byte(text)) != accepted) {
+		s.broken("input.other-words", e.Seq, "event %d delivers something else than event %d has accepted, and no hook was asked about it", e.Seq, s.queue[b.InputID])
 	}
 }
 

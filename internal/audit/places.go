@@ -27,7 +27,12 @@ func openPlaces(dirs []string) (places, error) {
 // A place is the workspace of a session, if it is not the machine of the engine.
 type place struct{ Name, Address, Identity string }
 
-func (p *place) label() string { return cmp.Or(p.Name, p.Address) }
+func (p *place) label() string {
+	if p == nil {
+		return "of this machine"
+	}
+	return cmp.Or(p.Name, p.Address)
+}
 
 // records returns where the processes of the session are recorded. It reports false if that
 // is in a workspace whose data folder was not given.

@@ -15,6 +15,7 @@ func (f *folder) elsewhere() string {
 	l := f.script("commands")
 	l.set("session.configured", 1, "workspace", object{"name": "box", "address": "unix:/w", "identity": "it"})
 	l.save()
+	f.info("commands", "workspace", object{"name": "box", "address": "unix:/w", "identity": "it"})
 	dir := f.t.TempDir()
 	for _, err := range []error{
 		os.MkdirAll(filepath.Join(dir, "workspace", "processes"), 0o700),

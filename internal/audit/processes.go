@@ -69,6 +69,11 @@ func (p *processes) sameCommand(s *scene, c *call, record stored.Process) {
 	if c.decision != nil && c.decision.Command != "" && record.Spec.Get("command") != c.decision.Command {
 		s.broken("decision.other-command", c.begun, "event %d allows one command, and the record %s is of another", c.begun, record.ID)
 	}
+	// Only a person or a hook, asked about this one call, lets a command of a sealed session run
+	// unsealed.
+	if s.config.Sealed && c.decision != nil && c.decision.By != "answer" && c.decision.By != "hook" && record.Spec.Get("profile") != "sealed" {
+		s.broken("decision.unsealed", c.begun, "event %d allows a command of a sealed session, and by the record %s it was not sealed", c.begun, record.ID)
+	}
 }
 
 // recent reports whether the record of a process that ended then is sure to be kept.

@@ -109,10 +109,14 @@ func (q *questions) aboutCall(s *scene, e *stored.Event, b *body) {
 	c := s.expectCall(e, b, "asks about", "question.unrequested", "question.late")
 	switch {
 	case c == nil:
+	case c.started == 0:
+		s.broken("question.unintended", e.Seq, "event %d asks about the call %s, which was never intended", e.Seq, c.id)
 	case c.question != "":
 		s.broken("question.second", e.Seq, "event %d asks about the call %s while its question %s is open", e.Seq, c.id, c.question)
 	case e.Type == "external_tool.requested" && b.SessionID != s.session.Name && s.own:
 		s.broken("question.session", e.Seq, "event %d asks for a call in the session %q", e.Seq, b.SessionID)
+	case e.Type == "external_tool.requested" && (b.ToolName != c.name || !c.has(b.Arguments)):
+		s.broken("shown.tool", e.Seq, "event %d has a client make another call than the call %s of %s that the model has requested", e.Seq, c.id, c.name)
 	}
 }
 

@@ -1,8 +1,10 @@
 package audit
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/abide-run/abide/internal/audit/stored"
@@ -17,8 +19,9 @@ type scene struct {
 	places  places
 	options Options
 	session stored.Session
-	seq     int64 // position of the last event that was folded
-	own     bool  // true if the current event is the session's own, and not its parent's
+	seq     int64  // position of the last event that was folded
+	parent  string // name of the session that it was forked from; empty if that was deleted
+	own     bool   // true if the current event is the session's own, and not its parent's
 
 	config    *body // body of the last session.configured; never nil
 	name      string
@@ -26,9 +29,11 @@ type scene struct {
 	aborted   bool // true if the last turn was stopped and no message came since
 	suspended bool
 
-	queue map[string]int64 // positions at which the waiting inputs were accepted, by id
-	turn  *turn            // nil if there is none
-	left  map[string]*call // open calls of the parent, which a fork has to close
+	queue map[string]int64             // positions at which the waiting inputs were accepted, by id
+	words map[string][sha256.Size]byte // digests of what the waiting inputs say, by id; without those that a hook may have changed
+	last  string                       // kind of the last event
+	turn  *turn                        // nil if there is none
+	left  map[string]*call             // open calls of the parent, which a fork has to close
 
 	exchanges  map[string]string // kinds of the events that asked open forms and commands, by request id
 	compaction string            // id of the open compaction
@@ -43,16 +48,19 @@ type turn struct {
 	next        int  // number of the next step
 	open        bool // true if a step was started and not ended
 	answered    bool // true if the model has answered in that step
+	unanswered  bool // true if the last step has ended without an answer
+	parked      bool // true if the step waits for its model
 	calls       map[string]*call
 }
 
 // A call is a tool call of the current step.
 type call struct {
 	id, name    string
-	arguments   json.RawMessage
-	requested   int64 // position of the answer that asked for the call
-	started     int64 // position of tool.execution_start
-	begun       int64 // position of the last tool.execution_begun
+	arguments   json.RawMessage // as hooks have changed them
+	asks        json.RawMessage // as the model has asked for them
+	requested   int64           // position of the answer that asked for the call
+	started     int64           // position of tool.execution_start
+	begun       int64           // position of the last tool.execution_begun
 	attempt     int
 	key         string
 	detaches    bool
@@ -85,7 +93,7 @@ type report struct {
 func newScene(f *findings, folder *stored.Folder, places places, options Options, session stored.Session) *scene {
 	return &scene{
 		findings: f, folder: folder, places: places, options: options, session: session, idle: true, config: new(body),
-		queue: make(map[string]int64), exchanges: make(map[string]string), tasks: make(map[string]*task), reports: make(map[int64]*report),
+		queue: make(map[string]int64), words: make(map[string][sha256.Size]byte), exchanges: make(map[string]string), tasks: make(map[string]*task), reports: make(map[int64]*report),
 	}
 }
 
@@ -173,18 +181,22 @@ func (s *scene) questions() (n int) {
 
 // take takes an event in.
 func (s *scene) take(e *stored.Event, b *body) {
-	s.seq = e.Seq
+	s.seq, s.last = e.Seq, e.Type
 	switch e.Type {
 	case "session.configured":
-		s.config = b
+		if s.config = b; s.turn != nil {
+			s.turn.parked = false
+		}
 	case "session.named":
 		s.name = b.Name
 	case "input.accepted":
 		s.queue[b.InputID] = e.Seq
+		s.words[b.InputID] = sha256.Sum256([]byte(b.Prompt))
 	case "queue.changed":
 		s.reorder(b.Order)
 	case "user.message":
 		delete(s.queue, b.InputID)
+		delete(s.words, b.InputID)
 		s.speak(b.InteractionID)
 		s.aborted = false
 	case "system.notification":
@@ -241,6 +253,7 @@ func (s *scene) reorder(order []string) {
 		}
 	}
 	s.queue = kept
+	maps.DeleteFunc(s.words, func(id string, _ [sha256.Size]byte) bool { _, waits := kept[id]; return !waits })
 }
 
 // fork lets go of what is the parent's. Calls that it has open are the fork's to
@@ -254,6 +267,7 @@ func (s *scene) fork() {
 	}
 	s.turn, s.idle, s.restores, s.suspended = nil, true, 0, false
 	clear(s.queue)
+	clear(s.words)
 	clear(s.exchanges)
 	clear(s.tasks)
 	clear(s.reports)
@@ -282,6 +296,7 @@ func (s *scene) takeAbort(e *stored.Event, b *body) {
 	s.turn, s.aborted, s.suspended = nil, true, false
 	if !b.KeepQueue {
 		clear(s.queue)
+		clear(s.words)
 	}
 }
 
@@ -297,6 +312,7 @@ func (s *scene) takeExchange(e *stored.Event, b *body) {
 	case "command.execute", "command.queued", "command.completed":
 		if b.InputID != "" {
 			delete(s.queue, b.InputID)
+			delete(s.words, b.InputID)
 			s.idle, s.aborted = false, false
 		}
 	}
@@ -307,22 +323,27 @@ func (s *scene) takeStep(e *stored.Event, b *body) {
 	switch e.Type {
 	case "assistant.turn_start":
 		if t := s.turn; t != nil {
-			t.next, t.open, t.answered = t.next+1, true, false
+			t.next, t.open, t.answered, t.unanswered, t.parked = t.next+1, true, false, false, false
 			t.calls = make(map[string]*call)
 		}
 	case "assistant.message", "assistant.unfinished":
 		if t := s.turn; t != nil {
-			t.answered = true
+			t.answered, t.parked = true, false
 			for _, r := range b.ToolRequests {
-				t.calls[r.ToolCallID] = &call{id: r.ToolCallID, name: r.Name, arguments: r.Arguments, requested: e.Seq}
+				t.calls[r.ToolCallID] = &call{id: r.ToolCallID, name: r.Name, arguments: r.Arguments, asks: r.Arguments, requested: e.Seq}
 			}
 		}
 	case "assistant.turn_end":
 		if t := s.turn; t != nil {
-			t.open = false
+			t.open, t.unanswered, t.parked = false, t.open && !t.answered, false
 			t.calls = make(map[string]*call)
 		}
+	case "turn.parked", "turn.fallback", "session.model_change":
+		if t := s.turn; t != nil {
+			t.parked = e.Type == "turn.parked"
+		}
 	case "hook.start":
+		delete(s.words, b.InputID) // the hook may say something else
 		for _, id := range b.ToolCallIDs {
 			if c := s.call(id); c != nil && isObject(b.Outcome) {
 				c.held = true

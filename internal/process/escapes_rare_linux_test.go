@@ -200,9 +200,9 @@ func TestOtherMountsOfHiddenFolders(t *testing.T) {
 	must(t, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
 	p := newPrison(t)
 	p.reset()
-	mounted := []string{p.base + "/all of it", p.base + "/part", p.base + "/later"}
+	mounted := []string{p.base + "/all of it", p.base + "/part", p.base + "/deep/later"}
 	for _, dir := range mounted {
-		must(t, os.Mkdir(dir, 0o755))
+		must(t, os.MkdirAll(dir, 0o755))
 	}
 	must(t, os.Mkdir(p.Data+"/sub", 0o755))
 	must(t, os.WriteFile(p.Data+"/sub/secret", []byte("secret\n"), 0o644))

@@ -29,10 +29,11 @@ import (
 // A Folder is a data folder that is open for reading.
 type Folder struct {
 	ProcessRecords
-	log  string // path of the database
-	db   *sql.DB
-	tx   *sql.Tx
-	jobs bool // true if the schema has a table of jobs
+	log   string // path of the database
+	db    *sql.DB
+	tx    *sql.Tx
+	jobs  bool // true if the schema has a table of jobs
+	costs bool // true if it has one of costs
 
 	records, jobsOf *sql.Stmt // queries about a single session; jobsOf is nil without that table
 
@@ -127,7 +128,7 @@ func (f *Folder) checkSchema(ctx context.Context) error {
 	case version > newestSchema:
 		return fmt.Errorf("it has version %d, this abide knows versions up to %d: use a newer abide", version, newestSchema)
 	}
-	f.jobs = version >= 2
+	f.jobs, f.costs = version >= 2, version >= 7
 	var n int
 	if err := f.tx.QueryRowContext(ctx, "SELECT count(*) FROM sessions WHERE id = 0").Scan(&n); err != nil { // the moment that is read begins here
 		return err

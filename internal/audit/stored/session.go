@@ -135,7 +135,7 @@ func (f *Folder) Records(ctx context.Context, row int64) iter.Seq2[Record, error
 	}
 }
 
-// Strays returns the first key of each row number that records, secrets or jobs
+// Strays returns the first key of each row number that records, secrets, jobs or costs
 // name and the index does not.
 func (f *Folder) Strays(ctx context.Context) (list []Stray, err error) {
 	for after := int64(0); ; {
@@ -150,7 +150,7 @@ func (f *Folder) Strays(ctx context.Context) (list []Stray, err error) {
 		if _, known, err := f.Session(ctx, row); err != nil {
 			return list, err
 		} else if !known {
-			list = append(list, Stray{"records", row, key.Int64 & maxSeq})
+			list = append(list, Stray{Table: "records", Row: row, First: key.Int64 & maxSeq})
 		}
 		after = (row + 1) << 32
 	}
@@ -161,14 +161,37 @@ func (f *Folder) Strays(ctx context.Context) (list []Stray, err error) {
 		}
 		list = append(list, more...)
 	}
-	return list, nil
+	more, err := f.strayCosts(ctx)
+	return append(list, more...), err
+}
+
+// strayCosts returns the names of sessions that costs are said to be of, and the index does not
+// have. What deleted sessions have cost is kept without a name.
+func (f *Folder) strayCosts(ctx context.Context) (list []Stray, err error) {
+	if !f.costs {
+		return nil, nil
+	}
+	rows, err := f.tx.QueryContext(ctx, "SELECT DISTINCT session FROM costs WHERE session <> '' AND session NOT IN (SELECT name FROM sessions WHERE NOT deleted)")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		s := Stray{Table: "costs"}
+		if err := rows.Scan(&s.Name); err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return list, rows.Err()
 }
 
 // A Stray is something that belongs to a session that the index does not have.
 type Stray struct {
 	Table string
 	Row   int64
-	First int64 // position of the first event, of records
+	Name  string // name of the session, of costs, which are not stored by its number
+	First int64  // position of the first event, of records
 }
 
 // beside are the tables that name sessions beside their records.
