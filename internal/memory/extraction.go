@@ -53,7 +53,7 @@ const tries = 3
 // makes at most three requests for each text.
 type Extraction struct {
 	batch    Batch
-	known    []string      // facts that are known already
+	known    []Known       // facts that are known already
 	ask      model.Request // the part that all requests share
 	next     int           // index of the text to read next
 	tried    int           // number of requests for that text that failed
@@ -64,7 +64,7 @@ type Extraction struct {
 
 // NewExtraction returns an extraction of a batch. ask contains what all of its requests
 // have in common; known are facts that memory has already.
-func NewExtraction(b Batch, known []string, ask model.Request) *Extraction {
+func NewExtraction(b Batch, known []Known, ask model.Request) *Extraction {
 	return &Extraction{batch: b, known: known, ask: ask}
 }
 
@@ -75,12 +75,22 @@ func (x *Extraction) knownText() string {
 	}
 	var w strings.Builder
 	w.WriteString("What is known already:\n<known>\n")
-	for i, text := range x.known {
-		fmt.Fprintf(&w, "%d. %s\n", i+1, knownQuote(text))
+	for i, k := range x.known {
+		mark := ""
+		if k.Wanted {
+			mark = wantedMark
+		}
+		fmt.Fprintf(&w, "%d. %s%s\n", i+1, mark, knownQuote(k.Text))
 	}
 	w.WriteString("</known>\n\n")
 	return w.String()
 }
+
+// wantedMark stands before a known fact that is what the user wants.
+const wantedMark = "(wanted by the user) "
+
+// recordQuote changes tags in a record, so that it cannot end early.
+var recordQuote = strings.NewReplacer("</record>", "<-record>").Replace
 
 // knownQuote changes tags in a fact, so that it cannot end the list of known facts.
 var knownQuote = strings.NewReplacer("</known>", "<-known>", "\n", " ").Replace
@@ -90,7 +100,7 @@ func (x *Extraction) Next() *model.Request {
 	if x.err != nil || x.next == len(x.batch.Texts) {
 		return nil
 	}
-	text := x.knownText() + fmt.Sprintf("Part %d of %d of the record, events %d to %d:\n<record>\n%s</record>", x.next+1, len(x.batch.Texts), x.batch.From, x.batch.To, x.batch.Texts[x.next])
+	text := x.knownText() + fmt.Sprintf("Part %d of %d of the record, events %d to %d:\n<record>\n%s</record>", x.next+1, len(x.batch.Texts), x.batch.From, x.batch.To, recordQuote(x.batch.Texts[x.next]))
 	if x.feedback != "" {
 		text += "\n\nYour last attempt was of no use: " + x.feedback
 	}

@@ -32,12 +32,18 @@ type Replacing struct {
 	Replaces   []string `json:"replaces,omitempty"`
 }
 
+// A Known is a fact that memory has already, as it is shown to the model that extracts.
+type Known struct {
+	Text   string
+	Wanted bool // true if it is what the user wants
+}
+
 // resolve looks the numbers up among the known facts, which are counted from 1.
-func (r *Replacing) resolve(known []string) {
+func (r *Replacing) resolve(known []Known) {
 	r.Replaces = nil
 	for _, n := range r.Supersedes {
 		if n >= 1 && n <= len(known) {
-			r.Replaces = append(r.Replaces, known[n-1])
+			r.Replaces = append(r.Replaces, known[n-1].Text)
 		}
 	}
 	r.Supersedes = nil
@@ -91,7 +97,7 @@ const (
 // Read returns the findings in a reply of the model about a batch. All four lists are
 // required, and each may be empty. The errors are written for the model, which was shown the
 // given facts as known.
-func Read(reply *model.Reply, b Batch, known []string) (*Extracted, error) {
+func Read(reply *model.Reply, b Batch, known []Known) (*Extracted, error) {
 	var in struct {
 		Decisions   *[]Decision   `json:"decisions"`
 		Discussions *[]Discussion `json:"discussions"`
@@ -113,7 +119,7 @@ func Read(reply *model.Reply, b Batch, known []string) (*Extracted, error) {
 			return nil, fmt.Errorf("%d %s are too many: hand in the %d that matter most", len(findings), kind, mostFound)
 		}
 		for i, f := range findings {
-			err := f.check(b, len(known))
+			err := f.check(b, known)
 			if err == nil && kind == KindRequests {
 				err = b.saidByUser(f.sources)
 			}
@@ -172,7 +178,7 @@ type finding struct {
 }
 
 // check returns an error, written for the model, if the finding is invalid.
-func (f finding) check(b Batch, known int) error {
+func (f finding) check(b Batch, known []Known) error {
 	switch {
 	case strings.TrimSpace(f.subject) == "":
 		return fmt.Errorf("it does not say what it is about")
@@ -185,8 +191,11 @@ func (f finding) check(b Batch, known int) error {
 		}
 	}
 	for _, n := range f.numbers {
-		if n < 1 || n > known {
-			return fmt.Errorf("it supersedes fact %d, but %d facts are known", n, known)
+		if n < 1 || n > len(known) {
+			return fmt.Errorf("it supersedes fact %d, but %d facts are known", n, len(known))
+		}
+		if known[n-1].Wanted && b.saidByUser(f.sources) != nil {
+			return fmt.Errorf("it supersedes fact %d, which the user wants, and its sources have no message of the user: only the user can change that", n)
 		}
 	}
 	return nil

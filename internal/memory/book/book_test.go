@@ -331,7 +331,7 @@ func TestWhatTheUserWantsIsToldAsSuch(t *testing.T) {
 	if known := s.Known("", "", 4000); len(known) != 3 || known[0].Text != "be brief" {
 		t.Errorf("known: %+v", known)
 	}
-	if known := s.Known("", "", 60); len(known) != 1 {
+	if known := s.Known("", "", 90); len(known) != 1 {
 		t.Errorf("known: %+v, want what has room", known)
 	}
 }

@@ -204,23 +204,34 @@ func writeShare(own, facts *strings.Builder, title string, share page.Share) {
 	}
 }
 
+// A Known is a fact that a finding can supersede.
+type Known struct {
+	page.Fact
+	Wanted bool // true if it is what the user wants
+}
+
+// size is an upper bound for the bytes of the fact in a list.
+func (k Known) size() int { return len(k.Told()) + 40 }
+
 // Known returns the newest facts of the book in which sessions in a working directory store
 // memory, at most most bytes of them, the newest first. They are what a finding can
 // supersede. There are none if a model may not read the book.
-func (s *Set) Known(dir, where string, most int) (facts []page.Fact) {
+func (s *Set) Known(dir, where string, most int) (facts []Known) {
 	b := s.For(dir, where)
 	if !slices.Contains(s.readable(dir, where), b) {
 		return nil
 	}
 	for _, name := range s.sortedNames(b) {
 		if p, _, err := b.Page(name); err == nil {
-			facts = append(facts, p.Facts()...)
+			for _, f := range p.Facts() {
+				facts = append(facts, Known{f, slices.Contains(s.wants, name)})
+			}
 		}
 	}
-	slices.SortStableFunc(facts, func(a, b page.Fact) int { return strings.Compare(b.Day, a.Day) })
+	slices.SortStableFunc(facts, func(a, b Known) int { return strings.Compare(b.Day, a.Day) })
 	size := 0
 	for i, f := range facts {
-		if size += len(f.Told()) + 16; size > most {
+		if size += f.size(); size > most {
 			return facts[:i]
 		}
 	}

@@ -187,6 +187,9 @@ func (p *Page) Facts() (list []Fact) {
 	return list
 }
 
+// Same reports whether two texts are the same fact.
+func Same(a, b string) bool { return same(a) == same(b) }
+
 // same returns a key that is equal for two facts with the same text, ignoring case and
 // final punctuation.
 func same(text string) string { return strings.ToLower(strings.TrimRight(tidy(text), ".!")) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
@@ -93,7 +94,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // writePages writes the findings into pages, and records that.
 func (w *Worker) writePages(ctx context.Context, j eventlog.Job, looked session.Remembered) error {
-	facts, replaced, through, err := w.collectFacts(ctx, j.Session, looked)
+	found, err := w.collectFacts(ctx, j.Session, looked, 0)
 	if err != nil {
 		return err
 	}
@@ -104,11 +105,21 @@ func (w *Worker) writePages(ctx context.Context, j eventlog.Job, looked session.
 	} else if now.Through != looked.Through { // the session was forgotten, or another job was faster
 		return fmt.Errorf("session %s: %w", j.Session, session.ErrMoved)
 	}
-	d := event.MemoryConsolidatedData{JobID: j.ID, Through: through, Pages: []event.MemoryPage{}}
+	d := event.MemoryConsolidatedData{JobID: j.ID, Through: found.through, Pages: []event.MemoryPage{}}
 	b := w.books.For(looked.Config.LocalDirectory(), looked.Config.Memory.Where)
 	var errs []error
+	for kind, facts := range found.facts {
+		if len(facts) > 0 {
+			_, _, err := b.Page(kind)
+			errs = append(errs, err)
+		}
+	}
+	if errors.Join(errs...) != nil { // nothing is removed before what takes its place can be written
+		found.replaced = nil
+	}
+	errs = nil
 	for _, kind := range memory.Kinds {
-		changed, err := addFacts(b, kind, facts[kind], replaced)
+		changed, err := addFacts(b, kind, found.facts[kind], found.replaced)
 		if changed != nil {
 			d.Pages = append(d.Pages, *changed)
 		}
@@ -120,34 +131,62 @@ func (w *Worker) writePages(ctx context.Context, j eventlog.Job, looked session.
 	return w.host.Memory.RecordConsolidation(ctx, j, looked, d)
 }
 
-// collectFacts returns the findings since the last consolidation as facts by kind, the texts
-// of the facts that they take the place of, and the position of the newest event that
-// contains some.
-func (w *Worker) collectFacts(ctx context.Context, id event.SessionID, looked session.Remembered) (facts map[string][]page.Fact, replaced []string, through event.Seq, err error) {
-	facts = make(map[string][]page.Fact)
-	through = looked.Through
-	for e, err := range w.store.Read(ctx, id, looked.Through) {
+// findings are what was found in a session and is on no page yet.
+type findings struct {
+	facts    map[string][]page.Fact // by kind, the oldest first
+	replaced []string               // texts of the facts that they take the place of
+	through  event.Seq              // position of the newest event that contains some
+}
+
+// collectFacts returns the findings since the last consolidation. If most is not zero, only
+// those in the last so many events before the newest of them count.
+func (w *Worker) collectFacts(ctx context.Context, id event.SessionID, looked session.Remembered, most event.Seq) (findings, error) {
+	all := findings{facts: make(map[string][]page.Fact), through: looked.Through}
+	if looked.Waiting == 0 {
+		return all, nil
+	}
+	after := looked.Through
+	if most > 0 {
+		after = max(after, looked.Waiting-most)
+	}
+	for e, err := range w.store.Read(ctx, id, after) {
 		if err != nil {
-			return nil, nil, 0, err
+			return all, err
 		}
-		if e.Type != event.MemoryExtracted || e.Seq > looked.Waiting {
+		if e.Seq > looked.Waiting {
+			break
+		}
+		if e.Type != event.MemoryExtracted {
 			continue
 		}
-		d, err := event.As[event.MemoryExtractedData](e)
-		if err != nil {
-			return nil, nil, 0, err
+		if err := all.add(id, e); err != nil {
+			return all, err
 		}
-		found, part, err := decodeFindings(d)
-		if err != nil {
-			return nil, nil, 0, fmt.Errorf("event %d: %w", e.Seq, err)
-		}
-		for kind, more := range found.Facts(id, part, d.Day) {
-			facts[kind] = append(facts[kind], more...)
-		}
-		replaced = append(replaced, found.Replaced()...)
-		through = e.Seq
 	}
-	return facts, replaced, through, nil
+	return all, nil
+}
+
+// add adds the findings of an event. What they take the place of may be an earlier finding.
+func (all *findings) add(id event.SessionID, e event.Event) error {
+	d, err := event.As[event.MemoryExtractedData](e)
+	if err != nil {
+		return err
+	}
+	found, part, err := decodeFindings(d)
+	if err != nil {
+		return fmt.Errorf("event %d: %w", e.Seq, err)
+	}
+	gone := found.Replaced()
+	for kind, facts := range all.facts {
+		all.facts[kind] = slices.DeleteFunc(facts, func(f page.Fact) bool {
+			return slices.ContainsFunc(gone, func(text string) bool { return page.Same(text, f.Text) })
+		})
+	}
+	for kind, more := range found.Facts(id, part, d.Day) {
+		all.facts[kind] = append(all.facts[kind], more...)
+	}
+	all.replaced, all.through = append(all.replaced, gone...), e.Seq
+	return nil
 }
 
 // mostEdits is the number of attempts to change a page that people edit at the same time.

@@ -30,6 +30,8 @@ const (
 	mostOutput   = 4096            // tokens of one answer at most
 	mostRequests = 60              // requests to the model
 	mostRead     = 4 << 20         // bytes of the log after which reading stops at the end of a turn
+	mostBack     = 10_000          // events in which findings are looked for that are on no page yet
+	perKnown     = 40              // bytes of a known fact beside its text, at most
 )
 
 // extract does a job of the kind JobExtract.
@@ -199,7 +201,10 @@ func (w *Worker) find(ctx context.Context, j eventlog.Job, looked session.Rememb
 	if err != nil {
 		return event.MemoryExtractedData{}, err
 	}
-	known := w.known(looked, memory.KnownBytes(room))
+	known, err := w.known(ctx, j.Session, looked, memory.KnownBytes(room))
+	if err != nil {
+		return event.MemoryExtractedData{}, err
+	}
 	batch := p.next(room - memory.KnownBytes(room)/2)
 	d := p.data(j, batch)
 	d.Model, d.Day = to.Name, p.day(batch)
@@ -214,12 +219,25 @@ func (w *Worker) find(ctx context.Context, j eventlog.Job, looked session.Rememb
 	return d, addFindings(&d, found)
 }
 
-// known returns the facts that the findings of a session can supersede.
-func (w *Worker) known(looked session.Remembered, bytes int) (texts []string) {
-	for _, f := range w.books.Known(looked.Config.LocalDirectory(), looked.Config.Memory.Where, bytes) {
-		texts = append(texts, f.Text)
+// known returns the facts that the findings of a session can supersede: those of pages, and
+// before them what was found in the session itself and is on no page yet.
+func (w *Worker) known(ctx context.Context, id event.SessionID, looked session.Remembered, bytes int) (list []memory.Known, err error) {
+	waiting, err := w.collectFacts(ctx, id, looked, mostBack)
+	if err != nil {
+		return nil, err
 	}
-	return texts
+	for _, kind := range memory.Kinds {
+		for _, f := range slices.Backward(waiting.facts[kind]) {
+			if bytes -= len(f.Text) + perKnown; bytes < 0 {
+				return list, nil
+			}
+			list = append(list, memory.Known{Text: f.Text, Wanted: kind == memory.KindRequests})
+		}
+	}
+	for _, f := range w.books.Known(looked.Config.LocalDirectory(), looked.Config.Memory.Where, bytes) {
+		list = append(list, memory.Known{Text: f.Text, Wanted: f.Wanted})
+	}
+	return list, nil
 }
 
 // day returns the day of the last event of a batch.

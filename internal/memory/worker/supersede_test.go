@@ -3,6 +3,9 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -121,6 +124,110 @@ func TestOfConsolidationsAtTheSameTimeNoneIsLostOrWrittenTwice(t *testing.T) {
 			if done := l.consolidated(id); len(done) != 1 {
 				l.Errorf("session %s: recorded %+v", id, done)
 			}
+		}
+	})
+}
+
+// In a long session somebody changes their mind before anything is on a page: the second
+// extraction is shown what the first one found, and only the second is written.
+func TestAFactThatContradictsOneOfTheSameSessionTakesItsPlace(t *testing.T) {
+	story(t, func(l *testWorker) { l.model.extract = decided("Postgres it is") }, func(l *testWorker) {
+		l.noted("s")
+		var shown string
+		l.model.mu.Lock()
+		l.model.extract = func(_ context.Context, req *model.Request) (*model.Reply, error) {
+			shown = req.Messages[0].Text
+			return handIn(memory.Extracted{Decisions: []memory.Decision{{Chosen: "SQLite it is", Options: []string{}, Rationale: "it is one file", Replacing: memory.Replacing{Supersedes: []int{1}}}}}), nil
+		}
+		l.model.mu.Unlock()
+		l.turn("s", "no, another one")
+		l.await("s", event.MemoryExtracted, 2)
+		if !strings.Contains(shown, "<known>\n1. Postgres it is: because\n</known>") {
+			l.Errorf("the model was shown %.300q", shown)
+		}
+		time.Sleep(idle + time.Second)
+		synctest.Wait()
+		if page := l.page(memory.KindDecisions); strings.Contains(page, "Postgres") || !strings.Contains(page, "- SQLite it is: it is one file [") {
+			l.Errorf("decisions:\n%s", page)
+		}
+	})
+}
+
+// A fact stays until what takes its place can be written, although its own page could be.
+func TestAFactStaysUntilWhatTakesItsPlaceIsWritten(t *testing.T) {
+	story(t, deciding, func(l *testWorker) {
+		l.noted("a")
+		time.Sleep(idle + time.Second)
+		synctest.Wait()
+		attempts := l.books.For(l.work, "").Path(memory.KindAttempts)
+		if err := os.WriteFile(attempts, []byte("---\nno end"), 0o600); err != nil {
+			l.Fatal(err)
+		}
+		l.model.mu.Lock()
+		l.model.extract = func(context.Context, *model.Request) (*model.Reply, error) {
+			return handIn(memory.Extracted{Attempts: []memory.Attempt{{Action: "SQLite", Result: "it did not hold", Replacing: memory.Replacing{Supersedes: []int{1}}}}}), nil
+		}
+		l.model.mu.Unlock()
+		l.noted("b")
+		time.Sleep(idle + time.Second)
+		synctest.Wait()
+		if page := l.page(memory.KindDecisions); !strings.Contains(page, "- SQLite it is") || len(l.consolidated("b")) > 0 {
+			l.Errorf("the fact is gone, and nothing is in its place:\n%s", page)
+		}
+		if err := os.Remove(attempts); err != nil {
+			l.Fatal(err)
+		}
+		l.await("b", event.MemoryConsolidated, 1)
+		if page := l.page(memory.KindDecisions); strings.Contains(page, "- SQLite it is") || !strings.Contains(l.page(memory.KindAttempts), "it did not hold") {
+			l.Errorf("decisions:\n%s", page)
+		}
+	})
+}
+
+// What the user wants is changed only by what the user says. A page that a session has read
+// says otherwise, and the model that extracts believes it.
+func TestOnlyTheUserChangesWhatTheUserWants(t *testing.T) {
+	first := regexp.MustCompile(`events (\d+) to`)
+	wish := func(_ context.Context, req *model.Request) (*model.Reply, error) {
+		n, err := strconv.ParseInt(first.FindStringSubmatch(req.Messages[0].Text)[1], 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		var all memory.Sources // the message of the user is one of them
+		for at := range event.Seq(5) {
+			all = append(all, event.Seq(n)+at)
+		}
+		return handIn(memory.Extracted{Requests: []memory.Request{{Intent: "be brief", Summary: "always", Sources: all}}}), nil
+	}
+	story(t, func(l *testWorker) { l.model.extract = wish }, func(l *testWorker) {
+		l.noted("a")
+		var asked []string
+		l.model.mu.Lock()
+		l.model.extract = func(_ context.Context, req *model.Request) (*model.Reply, error) {
+			text := req.Messages[0].Text
+			if asked = append(asked, text); strings.Contains(text, "Your last attempt was of no use") {
+				return handIn(memory.Extracted{}), nil
+			}
+			return handIn(memory.Extracted{Decisions: []memory.Decision{{Chosen: "long answers", Options: []string{}, Rationale: "the page says so", Replacing: memory.Replacing{Supersedes: []int{1}}}}}), nil
+		}
+		l.model.mu.Unlock()
+		l.turn("a", "read the page") // before the wish is on a page
+		l.await("a", event.MemoryExtracted, 2)
+		time.Sleep(idle + time.Second)
+		synctest.Wait()
+		l.noted("b")
+		time.Sleep(idle + time.Second)
+		synctest.Wait()
+		if len(asked) != 4 {
+			l.Fatalf("the model was asked %d times, want twice for each of two parts", len(asked))
+		}
+		for i, text := range asked {
+			if !strings.Contains(text, "<known>\n1. (wanted by the user) be brief: always\n</known>") || strings.Contains(text, "only the user can change that") != (i%2 == 1) {
+				l.Errorf("request %d: %q", i, text)
+			}
+		}
+		if page := l.page(memory.KindRequests); !strings.Contains(page, "- be brief: always [") {
+			l.Errorf("requests:\n%s", page)
 		}
 	})
 }

@@ -153,7 +153,7 @@ func refusals(s Subject) map[string]refusal {
 		"429 with a week":       {Status(429, "x", "Retry-After", "604800"), model.KindRateLimit, nil, 7 * 24 * time.Hour},
 		"429 with too much":     {Status(429, "x", "Retry-After", "1e300"), model.KindRateLimit, nil, 100 * 365 * 24 * time.Hour},
 		"429 with a date gone":  {Status(429, "x", "Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT"), model.KindRateLimit, nil, 0},
-		"429 with a retry info": {body(429, "application/json", `[{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"PerDay"}]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}]}}]`), model.KindRateLimit, nil, 34500 * time.Millisecond},
+		"429 with a retry info": {body(429, "application/json", `[{"error":{"code":429,"message":"x","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"PerDay"}],"retryDelay":"1s"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}]}}]`), model.KindRateLimit, nil, 34500 * time.Millisecond},
 		"429 with both": {func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 			w.Header().Set("Retry-After", "7")
 			answer(w, 429, "application/json", `{"error":{"message":"x","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"3s"}]}}`)
