@@ -143,7 +143,7 @@ test("in a session: answers that were moved are armed again", async () => {
     document.querySelector(".transcript .slot").style.paddingTop = "90px";
     yes.click();
   });
-  await page.waitForFunction(() => window.classes.some((c) => !c.includes("armed")) && window.classes.at(-1).includes("armed"));
+  await until("the answers are armed again", () => page.evaluate(() => window.classes.some((c) => !c.includes("armed")) && window.classes.at(-1).includes("armed")));
   assert.equal((await d.api("GET", "/sessions/" + s.id)).state, "needs_you", "a click on answers that have just moved counted");
   await armed("Allow once").click();
   await d.state(s.id, "idle");

@@ -52,7 +52,7 @@ describe("a long session", () => {
       let nodes = 0, blocks = 0, frames = 0;
       const look = () => { nodes = Math.max(nodes, document.querySelectorAll("*").length); blocks = Math.max(blocks, document.querySelectorAll(".slot").length); };
       const end = performance.now() + 600_000; // a guard against hanging
-      for (const [by, over] of [[-1200, () => box.scrollTop <= 0 && !document.querySelector(".transcript > .begin button")], [1200, () => box.scrollHeight - box.scrollTop - box.clientHeight < 2 && !document.querySelector(".to-end")]]) {
+      for (const [by, over] of [[-2400, () => box.scrollTop <= 0 && !document.querySelector(".transcript > .begin button")], [2400, () => box.scrollHeight - box.scrollTop - box.clientHeight < 2 && !document.querySelector(".to-end")]]) {
         for (; !over() && performance.now() < end; frames++) {
           box.scrollTop += by;
           await frame();

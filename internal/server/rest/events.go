@@ -127,7 +127,8 @@ func (one) notice(*sender, session.Notice) {}
 // pump writes what a follower is shown until the reader leaves, the stream is over or the
 // server stops.
 func (s *Server) pump(ctx context.Context, out *sender, f *follower, views []*session.View, as form) {
-	beat := time.NewTicker(heartbeat)
+	defer f.endWith(ctx)()
+	beat := time.AfterFunc(heartbeat, func() { f.beats.Store(true); f.hint() })
 	defer beat.Stop()
 	var spare []shown
 	for behind := true; out.err == nil; {
@@ -158,15 +159,13 @@ func (s *Server) pump(ctx context.Context, out *sender, f *follower, views []*se
 		if behind {
 			continue
 		}
-		select {
-		case <-f.ready:
-		case <-beat.C:
+		<-f.ready // one channel for all reasons: waiting for several costs as much as a short write
+		if f.ended.Load() {
+			return
+		}
+		if f.beats.Swap(false) {
 			out.comment("still here")
-			out.flush()
-		case <-ctx.Done():
-			return
-		case <-leaving(ctx):
-			return
+			beat.Reset(heartbeat)
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package rest
 
 import (
+	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/session"
@@ -96,7 +98,9 @@ const maxBehind = 256 << 10
 // A follower collects what a reader is to be sent: events of sessions, and changes in the
 // list of sessions.
 type follower struct {
-	ready chan struct{} // holds a token if there may be something to take
+	ready chan struct{} // holds a token if there may be something to take or to do
+	ended atomic.Bool   // true if the reader has left, or the server is about to stop
+	beats atomic.Bool   // true if the reader is to be told that the stream is alive
 
 	mu      sync.Mutex
 	queue   []shown
@@ -123,6 +127,19 @@ func (f *follower) hint() {
 	case f.ready <- struct{}{}:
 	default:
 	}
+}
+
+// endWith ends the follower when a request is over, or when the server is about to stop. The
+// returned function forgets both.
+func (f *follower) endWith(ctx context.Context) (forget func()) {
+	end := func() { f.ended.Store(true); f.hint() }
+	over := context.AfterFunc(ctx, end)
+	server, ok := ctx.Value(leavingKey{}).(context.Context)
+	if !ok {
+		return func() { over() }
+	}
+	stops := context.AfterFunc(server, end)
+	return func() { over(); stops() }
 }
 
 // Event takes an event. It is called with locks of the session held.

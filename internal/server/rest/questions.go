@@ -65,7 +65,7 @@ type Permission struct {
 	Reading    []event.CommandReading `json:"reading,omitempty" doc:"the command line as the parser understands it"`
 	Understood bool                   `json:"understood" doc:"false for a command line that the parser does not understand: it may do anything"`
 	Writes     []string               `json:"writes,omitempty" doc:"files that are written, as far as the parser can tell"`
-	Network    bool                   `json:"network" doc:"true if the call names an address on a network"`
+	Network    bool                   `json:"network" doc:"true if the call names an address on a network, or runs a program that is known to use one; false says nothing about other programs"`
 	Outside    []string               `json:"outside,omitempty" doc:"paths outside of the folder of the session"`
 	File       string                 `json:"file,omitempty"`
 	LeadsTo    []string               `json:"leadsTo,omitempty" doc:"where symbolic links lead"`
@@ -360,7 +360,7 @@ func (q *Question) permission(d event.PermissionAskedData, folder string) {
 	switch r.Kind {
 	case "shell":
 		q.Verb, q.Object, p.Understood = "run", r.Command, len(p.Reading) > 0
-		p.Writes = redirected(p.Reading)
+		p.Writes, p.Network = redirected(p.Reading), p.Network || reachesOut(p.Reading)
 	case "write":
 		q.Verb, q.Object, p.Writes, undo = "write", r.FileName, []string{r.FileName}, true
 	case "read":
