@@ -65,6 +65,8 @@ const (
 	Tasks      = "abide.tasks" // commands of one session, or of all
 	TaskOutput = "abide.taskOutput"
 	TaskStop   = "abide.taskStop"
+	TaskInput  = "abide.taskInput"
+	TaskResize = "abide.taskResize"
 )
 
 // The messages that a client is sent.
@@ -82,6 +84,11 @@ const (
 
 	CodeAttachment = -32011 // of abide: a file cannot be attached
 	CodeUnseen     = -32012 // of abide: the model cannot take an attachment
+
+	// CodeChanged is the error of abide for an answer whose digest is not that of the open
+	// question: the person who has answered was shown another one. The digest is the SHA-256
+	// of the data of the event that asks, as it was sent, and of the bracket that ends the event.
+	CodeChanged = -32013
 )
 
 // A Fault is the data of an error that says of which kind it is. Only clients that are served
@@ -556,6 +563,7 @@ type AnswerPermissionParams struct {
 	RequestID string          `json:"requestId"`
 	Result    json.RawMessage `json:"result"`
 	Key       string          `json:"abideKey,omitempty"`
+	Digest    string          `json:"abideDigest,omitempty"` // see CodeChanged
 }
 
 // AnswerToolParams is the result of an external call: a text, an object, or an error.
@@ -565,6 +573,7 @@ type AnswerToolParams struct {
 	Result    json.RawMessage `json:"result,omitempty"`
 	Error     *string         `json:"error,omitempty"`
 	Key       string          `json:"abideKey,omitempty"`
+	Digest    string          `json:"abideDigest,omitempty"` // see CodeChanged
 }
 
 // AnswerUserInputParams is the answer of a person to a question.
@@ -573,6 +582,7 @@ type AnswerUserInputParams struct {
 	RequestID string          `json:"requestId"`
 	Response  UserInputResult `json:"response"`
 	Key       string          `json:"abideKey,omitempty"`
+	Digest    string          `json:"abideDigest,omitempty"` // see CodeChanged
 }
 
 // UserInputParams asks the person at a client.

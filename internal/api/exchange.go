@@ -117,6 +117,7 @@ type AnswerElicitationParams struct {
 	RequestID string            `json:"requestId"`
 	Result    ElicitationResult `json:"result"`
 	Key       string            `json:"abideKey,omitempty"`
+	Digest    string            `json:"abideDigest,omitempty"` // see CodeChanged
 }
 
 // CommandsParams asks for commands. All kinds are listed unless it says no.

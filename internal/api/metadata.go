@@ -272,6 +272,7 @@ type AnswerExitPlanParams struct {
 	RequestID string          `json:"requestId"`
 	Response  ExitPlanReply   `json:"response"`
 	Key       string          `json:"abideKey,omitempty"`
+	Digest    string          `json:"abideDigest,omitempty"` // see CodeChanged
 }
 
 // ExitPlanReply is what a person says of a plan.

@@ -20,6 +20,14 @@ type Task struct {
 	Omitted     int64           `json:"outputOmitted,omitempty"`
 	Lingering   bool            `json:"lingeringChildren,omitempty"` // true while processes run that it has left behind
 	Unkept      bool            `json:"unkept,omitempty"`            // true if its keeper was killed, so that nobody knows all its processes
+	Input       bool            `json:"input,omitempty"`             // true if it can be typed into
+	Terminal    *TerminalSize   `json:"terminal,omitempty"`          // nil if it has no terminal
+}
+
+// A TerminalSize is the size of a command's terminal.
+type TerminalSize struct {
+	Rows int `json:"rows"`
+	Cols int `json:"cols"`
 }
 
 // TasksParams asks for the commands of a session; of all if it is empty.
@@ -63,4 +71,21 @@ type TaskOutputResult struct {
 	Omitted int64  `json:"omitted,omitempty"` // bytes before Next that were not kept
 	End     bool   `json:"end"`               // true if there will be no output after Next
 	Task    Task   `json:"task"`
+}
+
+// TaskInputParams is typed into a command. Input with a key is typed once, however often it
+// is sent.
+type TaskInputParams struct {
+	SessionID event.SessionID `json:"sessionId"`
+	TaskID    string          `json:"taskId"`
+	Data      []byte          `json:"data,omitempty"`  // in base64
+	Close     bool            `json:"close,omitempty"` // true if nothing more will come
+	Key       string          `json:"abideKey,omitempty"`
+}
+
+// TaskResizeParams changes the size of a command's terminal.
+type TaskResizeParams struct {
+	SessionID event.SessionID `json:"sessionId"`
+	TaskID    string          `json:"taskId"`
+	TerminalSize
 }

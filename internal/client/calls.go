@@ -261,6 +261,18 @@ func (c *Client) TaskOutput(ctx context.Context, p api.TaskOutputParams) (api.Ta
 	return call[api.TaskOutputResult](ctx, c, api.TaskOutput, p)
 }
 
+// TypeInto types into a command.
+func (c *Client) TypeInto(ctx context.Context, p api.TaskInputParams) error {
+	_, err := call[api.Task](ctx, c, api.TaskInput, p)
+	return err
+}
+
+// ResizeTask changes the size of a command's terminal.
+func (c *Client) ResizeTask(ctx context.Context, p api.TaskResizeParams) error {
+	_, err := call[api.Task](ctx, c, api.TaskResize, p)
+	return err
+}
+
 // StopTask ends a command, and returns when nothing of it is left.
 func (c *Client) StopTask(ctx context.Context, p api.TaskParams) (api.Task, error) {
 	return call[api.Task](ctx, c, api.TaskStop, p)

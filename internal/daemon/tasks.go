@@ -16,6 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/tool/bash"
+	"github.com/abide-run/abide/internal/tool/bash/screen"
 	"github.com/abide-run/abide/internal/workspace"
 )
 
@@ -186,6 +187,11 @@ func described(id event.SessionID, t bash.Task) api.Task {
 	if p.Exit != nil {
 		d.ExitCode, d.Signal = &p.Exit.Code, p.Exit.Signal
 	}
+	d.Input = (p.Stdin || p.TTY) && !p.State.Ended()
+	if p.TTY {
+		size := t.Size()
+		d.Terminal = &api.TerminalSize{Rows: size.Rows, Cols: size.Cols}
+	}
 	return d
 }
 
@@ -233,6 +239,42 @@ func (t tasks) Output(ctx context.Context, p api.TaskOutputParams) (api.TaskOutp
 	return api.TaskOutputResult{
 		Data: chunk.Data, Next: chunk.Next, Omitted: chunk.Omitted, End: chunk.End, Task: described(p.SessionID, task),
 	}, nil
+}
+
+// Input types into a command.
+func (t tasks) Input(ctx context.Context, p api.TaskInputParams) (api.Task, error) {
+	task, err := t.find(ctx, p.SessionID, p.TaskID)
+	if err != nil {
+		return api.Task{}, err
+	}
+	in := process.Input{Data: p.Data, Close: p.Close}
+	if p.Key != "" {
+		in.Key = "client/" + p.Key
+	}
+	err = t.commands.Processes.WriteStdin(ctx, task.Process.Owner, task.Process.ID, in)
+	switch {
+	case errors.Is(err, process.ErrNoStdin):
+		err = fmt.Errorf("the command %s takes no input: it was started without a terminal, or its input was closed", p.TaskID)
+	case errors.Is(err, process.ErrEnded):
+		err = fmt.Errorf("the command %s has ended", p.TaskID)
+	}
+	return described(p.SessionID, task), err
+}
+
+// Resize changes the size of a command's terminal.
+func (t tasks) Resize(ctx context.Context, p api.TaskResizeParams) (api.Task, error) {
+	task, err := t.find(ctx, p.SessionID, p.TaskID)
+	if err != nil {
+		return api.Task{}, err
+	}
+	task, err = t.commands.Resize(ctx, p.SessionID, task, screen.Size{Rows: p.Rows, Cols: p.Cols})
+	switch {
+	case errors.Is(err, process.ErrNoTerminal):
+		err = fmt.Errorf("the command %s has no terminal", p.TaskID)
+	case errors.Is(err, process.ErrEnded):
+		err = nil // its last screen stays as it is
+	}
+	return described(p.SessionID, task), err
 }
 
 // stopTime is how long a workspace elsewhere has to stop a command, which gets some time to

@@ -10,6 +10,7 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/jsonrpc"
 	"github.com/abide-run/abide/internal/session"
 	"github.com/abide-run/abide/internal/turn"
 )
@@ -33,10 +34,30 @@ func (c *conn) answer(ctx context.Context, id event.SessionID, a turn.Answer) (a
 	return api.Success{Success: won}, noSession(id, err)
 }
 
+// unchanged checks that an open question says what the client was shown, if the client gives
+// a digest of that. Whether the question is still open, the answer finds out.
+func (c *conn) unchanged(ctx context.Context, id event.SessionID, request, digest string) error {
+	if digest == "" {
+		return nil
+	}
+	st, err := c.server.host.Status(ctx, id)
+	for _, e := range st.Questions {
+		if d, err := event.As[struct {
+			RequestID string `json:"requestId"`
+		}](e); err == nil && d.RequestID == request && e.Digest() != digest {
+			return jsonrpc.Errorf(api.CodeChanged, "the question %s is not the one that was answered: it has changed since it was shown, so nothing was answered", request)
+		}
+	}
+	return noSession(id, err)
+}
+
 func (c *conn) answerPermission(ctx context.Context, p api.AnswerPermissionParams) (api.Success, error) {
 	var d turn.Decision
 	if err := json.Unmarshal(p.Result, &d); err != nil {
 		return api.Success{}, errBadParams{fmt.Errorf("result: %w", err)}
+	}
+	if err := c.unchanged(ctx, p.SessionID, p.RequestID, p.Digest); err != nil {
+		return api.Success{}, err
 	}
 	if c.undecided(p.SessionID, p.RequestID, d) {
 		return api.Success{}, nil
@@ -62,6 +83,9 @@ func (c *conn) answerTool(ctx context.Context, p api.AnswerToolParams) (api.Succ
 	}
 	if err != nil {
 		return api.Success{}, errBadParams{err}
+	}
+	if err := c.unchanged(ctx, p.SessionID, p.RequestID, p.Digest); err != nil {
+		return api.Success{}, err
 	}
 	return c.answer(ctx, p.SessionID, turn.Answer{RequestID: p.RequestID, Key: p.Key, External: &r})
 }
@@ -105,6 +129,9 @@ func fits(r turn.ExternalResult) error {
 }
 
 func (c *conn) answerUserInput(ctx context.Context, p api.AnswerUserInputParams) (api.Success, error) {
+	if err := c.unchanged(ctx, p.SessionID, p.RequestID, p.Digest); err != nil {
+		return api.Success{}, err
+	}
 	return c.answer(ctx, p.SessionID, turn.Answer{
 		RequestID: p.RequestID, Key: p.Key,
 		User: &turn.UserReply{Answer: p.Response.Answer, WasFreeform: p.Response.WasFreeform},

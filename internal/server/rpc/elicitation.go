@@ -43,6 +43,9 @@ func (c *conn) answerElicitation(ctx context.Context, p api.AnswerElicitationPar
 	default:
 		return api.Success{}, errBadParams{errors.New("result.action: use accept, decline or cancel")}
 	}
+	if err := c.unchanged(ctx, p.SessionID, p.RequestID, p.Digest); err != nil {
+		return api.Success{}, err
+	}
 	won, err := c.server.host.Questions.FillIn(ctx, p.SessionID, p.RequestID, p.Key, turn.Filled(p.Result))
 	return api.Success{Success: won}, noSession(p.SessionID, err)
 }

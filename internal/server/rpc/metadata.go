@@ -342,6 +342,9 @@ func (c *conn) answerExitPlan(ctx context.Context, p api.AnswerExitPlanParams) (
 	if p.Response.Approved == nil {
 		return api.Success{}, missing("response.approved")
 	}
+	if err := c.unchanged(ctx, p.SessionID, p.RequestID, p.Digest); err != nil {
+		return api.Success{}, err
+	}
 	return c.answer(ctx, p.SessionID, turn.Answer{RequestID: p.RequestID, Key: p.Key, Plan: &turn.PlanReply{
 		Approved: *p.Response.Approved, Action: p.Response.SelectedAction, Feedback: p.Response.Feedback,
 	}})

@@ -346,7 +346,7 @@ var _ = mayRepeat(strings.Fields(`
 	SessionGetMetadata SessionList SessionShutdown SessionSuspend SessionsBulkDelete SessionsByPrefix SessionsClose SessionsDelete SessionsEnrich
 	SessionsIDs SessionsLast SessionsList SessionsMetadata SessionsPrune SessionsReleaseLock SessionsSave SessionsSizes SetDirectory SetForeground
 	SetReasoningEffort ShellKill Shutdown SkillsDisable SkillsDiscover SkillsEnable SkillsEnsureLoaded SkillsInvoked SkillsList SkillsPaths SkillsReload
-	Snapshot Status StatusGet TaskOutput TaskStop Tasks ToolsList URLsUnrestricted UsageMetrics Verify WorkspaceCreateFile WorkspaceDiff WorkspaceEnsure
+	Snapshot Status StatusGet TaskOutput TaskResize TaskStop Tasks ToolsList URLsUnrestricted UsageMetrics Verify WorkspaceCreateFile WorkspaceDiff WorkspaceEnsure
 	WorkspaceGet WorkspaceListCheckpoints WorkspaceListFiles WorkspaceReadCheckpoint WorkspaceReadFile WorkspacesList
 `)...)
 

@@ -17,15 +17,21 @@ type Tasks interface {
 	List(ctx context.Context, id event.SessionID) ([]api.Task, error)
 	Output(ctx context.Context, p api.TaskOutputParams) (api.TaskOutputResult, error)
 	Stop(ctx context.Context, p api.TaskParams) (api.Task, error)
+	// Input types into a command that has a terminal or an open input.
+	Input(ctx context.Context, p api.TaskInputParams) (api.Task, error)
+	// Resize changes the size of a command's terminal.
+	Resize(ctx context.Context, p api.TaskResizeParams) (api.Task, error)
 	// Of returns the commands that calls with the given keys have started.
 	Of(ctx context.Context, id event.SessionID, keys []string) ([]api.Task, error)
 }
 
-// These methods look at commands and stop them.
+// These methods look at commands, type into them and stop them.
 var _ = register(map[string]method{
 	api.Tasks:      on((*conn).tasks),
 	api.TaskOutput: on((*conn).taskOutput),
 	api.TaskStop:   on((*conn).taskStop),
+	api.TaskInput:  on((*conn).taskInput),
+	api.TaskResize: on((*conn).taskResize),
 })
 
 func (c *conn) tasks(ctx context.Context, p api.TasksParams) (api.TasksResult, error) {
@@ -93,4 +99,36 @@ func (c *conn) taskStop(ctx context.Context, p api.TaskParams) (api.Task, error)
 		return api.Task{}, err
 	}
 	return c.server.opts.Tasks.Stop(ctx, p)
+}
+
+// maxTaskInput is the number of bytes that can be typed into a command at once.
+const maxTaskInput = 1 << 20
+
+func (c *conn) taskInput(ctx context.Context, p api.TaskInputParams) (api.Task, error) {
+	if err := c.whose(ctx, p.SessionID, api.TaskInput); err != nil {
+		return api.Task{}, err
+	}
+	switch {
+	case len(p.Data) == 0 && !p.Close:
+		return api.Task{}, missing("data")
+	case len(p.Data) > maxTaskInput:
+		return api.Task{}, errBadParams{fmt.Errorf("data: %d bytes are more than the %d that can be typed at once", len(p.Data), maxTaskInput)}
+	}
+	return c.server.opts.Tasks.Input(ctx, p)
+}
+
+// maxRows and maxCols are the size of the largest terminal of a command.
+const (
+	maxRows = 200
+	maxCols = 400
+)
+
+func (c *conn) taskResize(ctx context.Context, p api.TaskResizeParams) (api.Task, error) {
+	if err := c.whose(ctx, p.SessionID, api.TaskResize); err != nil {
+		return api.Task{}, err
+	}
+	if p.Rows < 1 || p.Rows > maxRows || p.Cols < 1 || p.Cols > maxCols {
+		return api.Task{}, errBadParams{fmt.Errorf("rows, cols: %d and %d are no size of a terminal: it has 1 to %d rows and 1 to %d columns", p.Rows, p.Cols, maxRows, maxCols)}
+	}
+	return c.server.opts.Tasks.Resize(ctx, p)
 }

@@ -35,7 +35,7 @@ var errNotDrawn = errors.New("the output cannot be shown as a screen")
 
 // screen makes the screen of a task from its output.
 func (c *Commands) screen(ctx context.Context, t Task) (screen.Screen, error) {
-	terminal := screen.New(t.size())
+	terminal := screen.New(t.Size())
 	end := t.Process.Output.Bytes
 	for at := max(0, end-maxDrawn); at < end; {
 		chunk, err := c.Processes.Read(ctx, t.Process.Owner, t.Process.ID, process.ReadRequest{Offset: at, Until: end})
@@ -64,8 +64,8 @@ func (c *Commands) applicationKeys(ctx context.Context, t Task) bool {
 	return err == nil && s.Application
 }
 
-// size returns the size of a task's terminal.
-func (t Task) size() screen.Size {
+// Size returns the size of a task's terminal.
+func (t Task) Size() screen.Size {
 	if t.note.Rows > 0 && t.note.Cols > 0 {
 		return screen.Size{Rows: t.note.Rows, Cols: t.note.Cols}
 	}
@@ -119,18 +119,13 @@ func readSize(a *argument.Set) (size screen.Size) {
 }
 
 // resize changes the size of a task's terminal, and waits a moment for what its program
-// draws then. The size is noted first: a screen for a size that the terminal does not have
-// is put right by the next call, and one for a size that nobody knows would not be.
+// draws then.
 func (c *Commands) resize(ctx context.Context, call tool.Call, t Task, size screen.Size) (Task, error) {
 	if !t.Process.TTY {
 		return t, fail("The command has no terminal", "%s has no terminal. Start a command with tty set to true to give it one.", t.ID)
 	}
-	if err := c.recordSize(call.Session, t.Process.Key, size); err != nil {
-		return t, err
-	}
-	t.note.Rows, t.note.Cols = size.Rows, size.Cols
 	at := t.Process.Output.Bytes
-	err := c.Processes.Resize(ctx, t.Process.Owner, t.Process.ID, process.Size{Rows: uint16(size.Rows), Cols: uint16(size.Cols)})
+	t, err := c.Resize(ctx, call.Session, t, size)
 	if errors.Is(err, process.ErrEnded) {
 		return t, nil
 	}
@@ -150,6 +145,20 @@ func (c *Commands) resize(ctx context.Context, call tool.Call, t Task, size scre
 
 // redrawWait is how long a program has to draw again after its terminal was resized.
 const redrawWait = time.Second
+
+// Resize changes the size of a task's terminal. The size is noted first: a screen for a size
+// that the terminal does not have is put right by the next change, and one for a size that
+// nobody knows would not be.
+func (c *Commands) Resize(ctx context.Context, id event.SessionID, t Task, size screen.Size) (Task, error) {
+	if !t.Process.TTY {
+		return t, process.ErrNoTerminal
+	}
+	if err := c.recordSize(id, t.Process.Key, size); err != nil {
+		return t, err
+	}
+	t.note.Rows, t.note.Cols = size.Rows, size.Cols
+	return t, c.Processes.Resize(ctx, t.Process.Owner, t.Process.ID, process.Size{Rows: uint16(size.Rows), Cols: uint16(size.Cols)})
+}
 
 // recordSize notes the size of a task's terminal.
 func (c *Commands) recordSize(id event.SessionID, key string, size screen.Size) error {
