@@ -470,6 +470,20 @@ const (
 	stoppedElsewhere  = "(stopped elsewhere, so it is no longer asked; what you typed for it is not used)"
 )
 
+// questionChanged says that an answer was not given.
+const questionChanged = "(the question has changed since it was shown: nothing was answered)"
+
+// reread takes over the open questions as they are now.
+func (r *runner) reread(ctx context.Context) error {
+	now, err := r.openQuestions(ctx)
+	for i, q := range r.seen.open {
+		if at := slices.IndexFunc(now, func(o question) bool { return o.RequestID == q.RequestID }); at >= 0 {
+			r.seen.open[i] = now[at]
+		}
+	}
+	return err
+}
+
 // isOpen reports whether a question is among the open ones.
 func isOpen(open []question, q question) bool {
 	return slices.ContainsFunc(open, func(o question) bool { return o.RequestID == q.RequestID })
@@ -503,6 +517,10 @@ func (r *runner) reply(ctx context.Context, line typedLine, there bool) error {
 	if again, ok := errors.AsType[*unclear](err); ok {
 		p.out.printf("%s\n", p.paint.in(faint, inLine(again.text)+q.furtherKeys()))
 		return nil
+	}
+	if hasChanged(err) {
+		p.out.printf("%s\n", p.paint.in(faint, questionChanged))
+		return r.reread(ctx)
 	}
 	if err != nil {
 		return err

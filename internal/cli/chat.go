@@ -400,6 +400,9 @@ func (q *chatQuestion) Send(ctx context.Context, id event.SessionID, answer stri
 	if again, ok := errors.AsType[*unclear](err); ok {
 		return again.text, false, nil
 	}
+	if hasChanged(err) {
+		return strings.Trim(questionChanged, "()"), false, tui.ErrChanged
+	}
 	if err != nil {
 		return "", false, err
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/jsonrpc"
 )
 
 // A question is an open question of a session. Exactly one of Permission, Input,
@@ -18,6 +20,7 @@ type question struct {
 	RequestID string
 	CallID    string // empty for a form, which no call waits for
 	Agent     string // id of the agent that asks; empty if the session itself does
+	Digest    string // of what is asked; an answer names it
 
 	Permission *event.PermissionAskedData
 	Input      *event.UserInputAskedData
@@ -36,7 +39,7 @@ func questionOf(e event.Event) (question, bool, error) {
 		return question{}, false, err
 	}
 	head, err := e.Head()
-	q := question{Agent: head.Agent}
+	q := question{Agent: head.Agent, Digest: e.Digest()}
 	switch d := body.(type) {
 	case event.PermissionAskedData:
 		q.Permission, q.RequestID, q.CallID = &d, d.RequestID, d.ToolCallID
@@ -253,6 +256,13 @@ func (q question) forJSON() questionJSON {
 	return a
 }
 
+// hasChanged reports whether an answer was refused because the open question is not the one
+// that was shown.
+func hasChanged(err error) bool {
+	fault, ok := errors.AsType[*jsonrpc.Error](err)
+	return ok && fault.Code == api.CodeChanged
+}
+
 // answer answers a question. It reports false if another answer came first. An
 // [unclear] error means that nothing was answered.
 func (q question) answer(ctx context.Context, c *client.Client, id event.SessionID, text string) (bool, error) {
@@ -266,28 +276,28 @@ func (q question) answer(ctx context.Context, c *client.Client, id event.Session
 		if err != nil {
 			return false, err
 		}
-		return c.AnswerPermission(ctx, api.AnswerPermissionParams{SessionID: id, RequestID: q.RequestID, Result: result})
+		return c.AnswerPermission(ctx, api.AnswerPermissionParams{SessionID: id, RequestID: q.RequestID, Result: result, Digest: q.Digest})
 	case q.Input != nil:
 		reply := api.UserInputResult{Answer: text, WasFreeform: !slices.Contains(q.Input.Choices, text)}
-		return c.AnswerUserInput(ctx, api.AnswerUserInputParams{SessionID: id, RequestID: q.RequestID, Response: reply})
+		return c.AnswerUserInput(ctx, api.AnswerUserInputParams{SessionID: id, RequestID: q.RequestID, Response: reply, Digest: q.Digest})
 	case q.Plan != nil:
 		reply, err := q.judgePlan(text)
 		if err != nil {
 			return false, err
 		}
-		return c.AnswerPlan(ctx, api.AnswerExitPlanParams{SessionID: id, RequestID: q.RequestID, Response: reply})
+		return c.AnswerPlan(ctx, api.AnswerExitPlanParams{SessionID: id, RequestID: q.RequestID, Response: reply, Digest: q.Digest})
 	case q.Form != nil:
 		filled, err := q.fillIn(text)
 		if err != nil {
 			return false, err
 		}
-		return c.AnswerForm(ctx, api.AnswerElicitationParams{SessionID: id, RequestID: q.RequestID, Result: filled})
+		return c.AnswerForm(ctx, api.AnswerElicitationParams{SessionID: id, RequestID: q.RequestID, Result: filled, Digest: q.Digest})
 	case q.External != nil:
 		result, err := json.Marshal(text)
 		if err != nil {
 			return false, err
 		}
-		return c.AnswerTool(ctx, api.AnswerToolParams{SessionID: id, RequestID: q.RequestID, Result: result})
+		return c.AnswerTool(ctx, api.AnswerToolParams{SessionID: id, RequestID: q.RequestID, Result: result, Digest: q.Digest})
 	}
 	return false, fmt.Errorf("question %s cannot be answered here", q.RequestID)
 }

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -29,9 +30,13 @@ type Question interface {
 	// the model what to do instead.
 	WantsText() bool
 	// Send answers the question. It returns what came of it in words, and false if nothing
-	// was answered because the text is no answer.
+	// was answered because the text is no answer. The error is ErrChanged if the open question
+	// is not the one that was shown.
 	Send(ctx context.Context, session event.SessionID, answer string) (notice string, done bool, err error)
 }
+
+// ErrChanged is the error of an answer to a question that has changed since it was shown.
+var ErrChanged = errors.New("the question has changed since it was shown")
 
 // calm is the time without keys before a question takes them: whoever is typing does not
 // answer by accident what has just appeared.
@@ -243,6 +248,9 @@ func (c *chat) answered(m answeredMsg) tea.Cmd {
 		c.questions.sending = ""
 	}
 	switch {
+	case errors.Is(m.err, ErrChanged):
+		c.notify(m.notice)
+		return tea.Batch(c.tick(), c.askAgain())
 	case m.err != nil:
 		c.fail(m.err)
 	case m.done:
@@ -257,6 +265,36 @@ func (c *chat) answered(m answeredMsg) tea.Cmd {
 		c.editor.Set(m.answer) // nothing that was typed is lost
 	}
 	return tea.Batch(c.tick(), c.awaitCalm())
+}
+
+// askAgain reads the open questions again, and shows those that have changed.
+func (c *chat) askAgain() tea.Cmd {
+	id := c.session.ID
+	return c.do(func(ctx context.Context) (func() tea.Cmd, error) {
+		st, err := c.opts.Client.Status(ctx, id)
+		return func() tea.Cmd {
+			for _, raw := range st.Questions {
+				if e, err := event.Parse(0, raw); err == nil && id == c.session.ID {
+					if q, ok := c.opts.Question(e); ok {
+						c.questions.replace(q, c.now())
+					}
+				}
+			}
+			return tea.Batch(c.tick(), c.awaitCalm())
+		}, err
+	})
+}
+
+// replace takes over what a question asks now. Keys do not go to it yet.
+func (q *questions) replace(asked Question, now time.Time) {
+	at := slices.IndexFunc(q.open, func(o Question) bool { return o.ID() == asked.ID() })
+	if at < 0 {
+		return
+	}
+	q.open[at] = asked
+	if at == 0 {
+		q.begin(now)
+	}
 }
 
 // questionLines returns the question as it is shown above the editor, in at most some
