@@ -35,6 +35,8 @@ type Options struct {
 	Open func(ctx context.Context, id event.SessionID) (Session, error)
 	// First is the session to begin with; a new one if it is empty.
 	First event.SessionID
+	// Attach is a command that gets the terminal instead of a chat; nil for a chat.
+	Attach *api.Task
 	// Question returns the question that an event asks; false if it asks none.
 	Question func(event.Event) (Question, bool)
 	// Files lists the files below the working directory that are not ignored.
@@ -82,9 +84,14 @@ func Run(ctx context.Context, opts Options) (Result, error) {
 	opts.Screen.Size, opts.Screen.Settle = t.size, settleTime
 	c.screen = screen.New(opts.Out, columns, rows, opts.Screen)
 	c.reset()
+	defer c.attached.Wait()
+	defer cancel()
 	program := tea.NewProgram(c, tea.WithContext(ctx), tea.WithInput(opts.In), tea.WithOutput(opts.Out), tea.WithoutRenderer(), tea.WithoutSignalHandler())
 	c.send = program.Send
 	stop := t.watchSize(func(columns, rows int) { program.Send(tea.WindowSizeMsg{Width: columns, Height: rows}) })
+	if opts.Attach != nil {
+		c.overlay = c.newAttachment(*opts.Attach)
+	}
 	var passing sync.WaitGroup
 	passing.Go(func() { passMessages(ctx, opts.Messages, program.Send) })
 	_, err = program.Run()
@@ -150,6 +157,7 @@ type chat struct {
 	search       *search
 	complete     completion
 	overlay      overlay
+	attached     sync.WaitGroup // commands that have or had the terminal
 	notice       string
 	noticeAt     time.Time
 	lastKey      time.Time
@@ -174,7 +182,12 @@ func (c *chat) reset() {
 }
 
 // Init opens the first session.
-func (c *chat) Init() tea.Cmd { return tea.Batch(c.open(c.opts.First), c.watchElsewhere(0)) }
+func (c *chat) Init() tea.Cmd {
+	if c.opts.Attach != nil {
+		return nil
+	}
+	return tea.Batch(c.open(c.opts.First), c.watchElsewhere(0))
+}
 
 // View is empty: the screen draws.
 func (c *chat) View() tea.View { return tea.NewView("") }

@@ -38,6 +38,7 @@ func (c *chat) slashCommands() []slashCommand {
 		{"new", "begin a new session", func(c *chat, _ string) tea.Cmd { return c.open("") }},
 		{"rename", "name this session: /rename NAME", (*chat).rename},
 		{"tasks", "commands in the background", func(c *chat, _ string) tea.Cmd { return c.tasksPicker() }},
+		{"attach", "give the terminal to a command in the background; Ctrl-] takes it back", func(c *chat, _ string) tea.Cmd { return c.attachOnly() }},
 		{"copy", "copy the last answer; /copy code its last code block, /copy 2 the answer before", (*chat).copy},
 		{"export", "write the log to a file: /export FILE", (*chat).export},
 		{"quit", "leave; the session stays", func(c *chat, _ string) tea.Cmd { c.leaving = true; return nil }},

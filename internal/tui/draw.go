@@ -10,6 +10,11 @@ import (
 
 // draw shows the state of the chat.
 func (c *chat) draw() {
+	if a, ok := c.overlay.(*attachment); ok {
+		lines, row, col := a.frame(c.columns, c.rows)
+		c.screen.Draw(screen.Frame{Overlay: lines, Row: row, Col: col})
+		return
+	}
 	if c.overlay != nil {
 		c.screen.Draw(screen.Frame{Overlay: c.overlay.lines(c.columns, c.rows), Row: -1})
 		return

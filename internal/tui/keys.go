@@ -23,6 +23,12 @@ func (c *chat) key(m tea.KeyPressMsg) tea.Cmd {
 	if name != "esc" {
 		c.lastEsc = time.Time{}
 	}
+	if a, ok := c.overlay.(*attachment); ok {
+		if a.press(m) {
+			c.detach()
+		}
+		return tea.Batch(c.tick(), c.awaitCalm())
+	}
 	if name == "ctrl+z" {
 		c.suspend()
 		return nil
@@ -207,6 +213,10 @@ func (c *chat) edit(name string) bool {
 // paste takes in pasted text. It never answers a question.
 func (c *chat) paste(s string) tea.Cmd {
 	c.lastKey = c.now()
+	if a, ok := c.overlay.(*attachment); ok {
+		a.paste(s)
+		return nil
+	}
 	if c.overlay != nil || c.search != nil {
 		return nil
 	}

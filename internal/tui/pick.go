@@ -253,10 +253,13 @@ func (c *chat) tasksPicker() tea.Cmd {
 		list, err := c.opts.Client.Tasks(ctx, api.TasksParams{SessionID: id, All: true, Agents: true})
 		tails := make(map[string][]text.Line)
 		p := &picker{
-			title: "commands of this session", hint: "Enter shows the output · Ctrl-X stops it · Esc closes",
+			title: "commands of this session", hint: "Enter shows the output · Ctrl-A gives it the terminal · Ctrl-X stops it · Esc closes",
 			pick: func(c *chat, v any) tea.Cmd { return c.showOutput(v.(api.Task)) },
 			keys: map[string]func(c *chat, v any) (tea.Cmd, bool){
 				"ctrl+x": func(c *chat, v any) (tea.Cmd, bool) { return c.stopTask(v.(api.Task)), true },
+				"ctrl+a": func(_ *chat, v any) (tea.Cmd, bool) {
+					return func() tea.Msg { return func() tea.Cmd { return c.attach(v.(api.Task)) } }, true
+				},
 			},
 			preview: func(v any) []text.Line { return c.previewTask(tails, v.(api.Task)) },
 		}

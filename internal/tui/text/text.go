@@ -3,7 +3,8 @@
 //
 //   - A [Line] has no control characters: whatever builds one from text of a model, a
 //     command or a file passes it through [Clean] first.
-//   - Styles are attributes and the eight colours that follow the theme of the terminal.
+//   - Styles are attributes and the eight colours that follow the theme of the terminal, and
+//     for the screen of another program the colours that it has chosen.
 //   - Widths are never underestimated, so that a line that is cut to a width does not wrap.
 package text
 
@@ -41,6 +42,9 @@ type Style struct {
 	Italic    bool
 	Underline bool
 	Reverse   bool
+	// Chosen are parameters of colours that another program has chosen: numbers with ; and :
+	// between them. It has no place in text that the chat itself writes.
+	Chosen string
 }
 
 // A Span is text of one style.
@@ -350,6 +354,9 @@ func (e Encoder) code(s Style) string {
 	}
 	if s.Colour != Default && !e.NoColour {
 		parts = append(parts, codes[s.Colour])
+	}
+	if s.Chosen != "" && !e.NoColour {
+		parts = append(parts, s.Chosen)
 	}
 	return strings.Join(parts, ";")
 }
