@@ -126,6 +126,8 @@ const chatScenario = `{"rules": [
  {"when": {"userContains": "run it"}, "reply": {"text": "Ran."}},
  {"when": {"userContains": "hostile", "step": 1}, "reply": {"text": "HOSTILE \u001b]0;title\u0007\u001b[2J\u001b[31m\u009b5m\u202e <script>x</script>\n\n` + "```\\n\\u001b[3J\\n```" + `", "calls": [{"tool": "bash", "arguments": {"command": "printf '\\033]52;c;aGk=\\007\\033[2Jx'", "description": "\u001b[2J"}}]}},
  {"when": {"userContains": "hostile"}, "reply": {"text": "over"}},
+ {"when": {"userContains": "wait here", "step": 1}, "reply": {"calls": [{"tool": "bash", "arguments": {"command": "echo half way; until test -e go; do sleep 0.1; done", "description": "Wait"}}]}},
+ {"when": {"userContains": "wait here"}, "reply": {"text": "Over."}},
  {"when": {"userContains": "slow"}, "reply": {"deltas": ["slow ", "answer ", "ends"], "deltaDelay": "300ms"}},
  {"reply": {"text": "you said: {{user}}"}}
 ]}`
@@ -404,6 +406,56 @@ func TestRunShowsBlocksAtATerminal(t *testing.T) {
 	if got := output(t, dir, "run", "--yolo", "--scenario", scenario, "edit"); got != "Edited.\n" {
 		t.Errorf("in a pipe: %q", got)
 	}
+}
+
+// TestRunShowsWhatIsUnderWay: at a terminal, abide run shows what the turn waits for, the last
+// lines of a command and the answer that arrives, and leaves the answer alone.
+func TestRunShowsWhatIsUnderWay(t *testing.T) {
+	dir, scenario := chatFolder(t)
+	x := startChat(t, dir, 80, 24, "run", "--yolo", "--scenario", scenario, "wait here")
+	x.sees(`▸ bash echo half way.*running bash \d[^\n]* · Ctrl-C stops\n  half way\n`)
+	must(t, os.WriteFile(filepath.Join(dir, "work", "go"), nil, 0o600))
+	all := x.ends()
+	for _, gone := range []string{"Ctrl-C stops", "running bash"} {
+		if strings.Contains(all, gone) {
+			t.Errorf("%q is left:\n%s", gone, all)
+		}
+	}
+	if !strings.Contains(all, "\nOver.\n") {
+		t.Errorf("there is no answer:\n%s", all)
+	}
+
+	x = startChat(t, dir, 80, 24, "run", "--scenario", scenario, "slow")
+	x.sees(`slow answer\n[^\n]*answering \d`)
+	if all := x.ends(); strings.Count(all, "slow answer") != 1 || !strings.Contains(all, "\nslow answer ends\n") || strings.Contains(all, "answering") {
+		t.Errorf("at the end:\n%s", all)
+	}
+
+	x = startChat(t, dir, 80, 24, "run", "--scenario", scenario, "show markdown")
+	if all := x.ends(); strings.Contains(all, "# A title") || strings.Contains(all, "**") || !strings.Contains(all, "A title") || !strings.Contains(all, "Some bold words") {
+		t.Errorf("Markdown is not drawn:\n%s", all)
+	}
+
+	x = startChat(t, dir, 80, 24, "run", "--scenario", scenario, "run it")
+	x.sees(`may it run this command: touch ran.*instead:`)
+	x.typed("y\r")
+	if all := x.ends(); !strings.Contains(all, "\nRan.\n") || strings.Contains(all, "Ctrl-C stops") {
+		t.Errorf("after a question:\n%s", all)
+	}
+}
+
+// ends waits for the end of the program and returns what the terminal shows then.
+func (x *chatTerminal) ends() string {
+	x.t.Helper()
+	if code := x.awaitExit(x.p); code != 0 {
+		x.t.Errorf("exit code %d", code)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for !x.over {
+		x.more.Wait()
+	}
+	return strings.Join(x.lines(), "\n")
 }
 
 // TestPlainDrawsNothingTwice: with --plain, and on a terminal that cannot be drawn on, there

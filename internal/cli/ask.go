@@ -502,6 +502,9 @@ func (r *runner) reply(ctx context.Context, line typedLine, there bool) error {
 		return nil // its question is gone, and that was said
 	}
 	p.expect(nil)
+	if v, ok := r.view.(*liveView); ok {
+		v.typed()
+	}
 	q, text := line.to, line.text
 	switch {
 	case text == "":

@@ -73,6 +73,7 @@ func (a *app) plainChat(ctx context.Context, f *runFlags) error {
 		return err
 	}
 	a.opts.signals.catch(syscall.SIGQUIT)
+	a.plain = true
 	flags := *f
 	return a.withClient(ctx, func(c *client.Client) error {
 		for again := false; ; again = true {

@@ -56,6 +56,8 @@ type app struct {
 	loaded  *config.Loaded // the configuration; nil before it is read
 	mistake error          // mistake in the configuration of a project that is not trusted, and what holds of it; nil if there is none
 
+	plain bool // true if nothing is to be drawn twice
+
 	launcher   *launcher    // the process that whoever started the command waits for; nil if it is this one
 	detached   bool         // true if the command leaves its work to the engine
 	elsewhere  bool         // true if another client has stopped the turn of the command, and may still wait for the reply

@@ -23,6 +23,7 @@ const slowStop = time.Second
 // stop stops the turn because of Ctrl-C, and returns the error with which the run ends.
 // Inputs that wait in the queue stay there.
 func (r *runner) stop(ctx context.Context) error {
+	r.showNothing()
 	r.prompter.takeBack()
 	type reply struct {
 		result api.AbortResult

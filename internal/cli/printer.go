@@ -17,7 +17,8 @@ type printer struct {
 	mu  sync.Mutex
 	err error
 
-	isJSON bool // true if JSON was written
+	isJSON bool    // true if JSON was written
+	region *region // what is below the output on the terminal; nil if there is nothing
 }
 
 func (p *printer) Write(b []byte) (int, error) {
@@ -26,9 +27,21 @@ func (p *printer) Write(b []byte) (int, error) {
 	if p.err != nil {
 		return 0, p.err
 	}
-	n, err := p.w.Write(b)
+	n, err := 0, error(nil)
+	if p.region != nil {
+		n, err = p.region.write(p.w, b)
+	} else {
+		n, err = p.w.Write(b)
+	}
 	p.err = err
 	return n, err
+}
+
+// setRegion says what is below the output on the terminal; nil for nothing.
+func (p *printer) setRegion(r *region) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.region = r
 }
 
 // redirect makes the printer write to another writer from now on, which has not failed yet.

@@ -272,6 +272,7 @@ func (a *app) withRunner(ctx context.Context, r *runner, f func() error) error {
 
 // detached says where the turn goes on that the run does not follow.
 func (r *runner) detached() error {
+	r.showNothing()
 	switch r.flags.format {
 	case formatText:
 		r.app.out.printf("%s\n", r.id)

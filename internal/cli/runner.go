@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -387,6 +388,13 @@ func (r *runner) note(text string) {
 
 // follow shows events until the turn is over or needs an answer.
 func (r *runner) follow(ctx context.Context) error {
+	if v, ok := r.view.(*liveView); ok {
+		var looking sync.WaitGroup
+		defer looking.Wait()
+		soon, cancel := context.WithCancel(ctx)
+		defer cancel()
+		looking.Go(func() { v.followTails(soon, r.client, r.id) })
+	}
 	for {
 		if err := r.showEvents(ctx); err != nil {
 			return err
@@ -488,6 +496,7 @@ func (r *runner) needs(unsent bool) error {
 // end shows the result. If a signal ended the run, the error says what becomes of the
 // turn.
 func (r *runner) end(ctx context.Context, err error) error {
+	r.showNothing()
 	r.prompter.takeBack()
 	var signal stopSignal
 	if err != nil && errors.As(context.Cause(ctx), &signal) {

@@ -41,6 +41,9 @@ func (a *app) newView(format string) view {
 	case formatStream:
 		return &streamView{out: a.out}
 	}
+	if v, ok := a.newLiveView(); ok {
+		return v
+	}
 	return a.newTextView()
 }
 

@@ -232,7 +232,7 @@ func (c *chat) followTails() tea.Cmd {
 			return tailsMsg{}
 		}
 		for _, call := range calls {
-			at := slices.IndexFunc(list.Tasks, func(t api.Task) bool { return runs(t, call) })
+			at := slices.IndexFunc(list.Tasks, func(t api.Task) bool { return call.Is(t.Command, t.Description) })
 			if at < 0 {
 				continue
 			}
@@ -242,12 +242,6 @@ func (c *chat) followTails() tea.Cmd {
 		}
 		return tailsMsg{tails}
 	}
-}
-
-// runs reports whether a task is the command of a call. A command that a rule allows is run
-// from its words, and listed with them quoted.
-func runs(t api.Task, call *block.Call) bool {
-	return t.Command == call.Command || call.Title != "" && t.Description == call.Title
 }
 
 // tails takes in the output of commands.

@@ -213,6 +213,23 @@ func (c *Conversation) Live(columns, rows int, now time.Time) []text.Line {
 	return split(lines, columns, rows)
 }
 
+// Arriving returns the last rows of the answer that arrives, or of the thoughts before it.
+func (c *Conversation) Arriving(columns, rows int) []text.Line {
+	switch {
+	case c.answer.Source() != "":
+		return split(c.answer.Lines(columns), columns, rows)
+	case c.thoughts != "":
+		return split(c.lastThoughts(columns), columns, rows)
+	}
+	return nil
+}
+
+// Is reports whether a command is the one that the call runs. A command that a rule allows is
+// run from its words, and listed with them quoted.
+func (call *Call) Is(command, description string) bool {
+	return command == call.Command || call.Title != "" && description == call.Title
+}
+
 // lastThoughts returns the last lines of the thoughts.
 func (c *Conversation) lastThoughts(columns int) []text.Line {
 	const most = 3
