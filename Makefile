@@ -11,13 +11,21 @@ fuzz_targets = for dir in $$(go list -f '{{.Dir}}' ./...); do sed -n "s|^func \(
 fuzzed       = $(fuzz_targets) | xargs -r -L 1 -P $$(getconf _NPROCESSORS_ONLN) \
                bash -c 'go test -run "^$$" -fuzz "^$$1$$" -fuzztime $(1) -fuzzminimizetime 10x -parallel 1 "$$0"'
 
-.PHONY: help build man run test quick lint fmt bench fuzz fuzz-short bench-sdk conformance soak web web-check test-web screens clean
+.PHONY: help build install man run test quick lint fmt bench fuzz fuzz-short bench-sdk conformance soak web web-check test-web screens clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## make bin/abide, one static binary
 	CGO_ENABLED=0 go build -trimpath -o bin/abide ./cmd/abide
+
+PREFIX ?= $(HOME)/.local
+
+install: build ## install abide and its manual pages below PREFIX (~/.local)
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/man/man1'
+	install -m 755 bin/abide '$(DESTDIR)$(PREFIX)/bin/abide'
+	bin/abide man --dir '$(DESTDIR)$(PREFIX)/share/man/man1'
+	@case ":$$PATH:" in *':$(PREFIX)/bin:'*) ;; *) echo 'Add $(PREFIX)/bin to PATH to run it as: abide' ;; esac
 
 man: build ## make the manual pages in bin/man
 	bin/abide man --dir bin/man
