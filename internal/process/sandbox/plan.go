@@ -29,7 +29,7 @@ var usualDevices = []string{
 
 // plan returns the plan for a command. It lists no folders yet.
 func (s *Sandbox) plan(r Request) plan {
-	p := plan{devices: usualDevices, hidden: s.hidden(), through: s.mounts.through(s.o.Hidden)}
+	p := s.newPlan()
 	p.write = append(p.write, r.Root)
 	p.optional = slices.Concat(s.o.Temp, r.Writable)
 	if t := s.temporary(r.Env, slices.Concat(p.write, p.optional)); t != "" {
@@ -41,7 +41,17 @@ func (s *Sandbox) plan(r Request) plan {
 	} else {
 		p.git = FindRepository(r.Root)
 	}
-	p.key = strings.Join(append(slices.Concat(p.write, p.optional, []string{""}, p.hidden, p.through), p.git.key()), "\x00")
+	return p.named(strings.Join(append(slices.Concat(p.write, p.optional), p.git.key()), "\x00"))
+}
+
+// newPlan returns a plan for reading.
+func (s *Sandbox) newPlan() plan {
+	return plan{devices: usualDevices, hidden: s.hidden(), through: s.mounts.through(s.o.Hidden)}
+}
+
+// named returns the plan with a key of what it was made from, beside what is hidden.
+func (p plan) named(key string) plan {
+	p.key = strings.Join(append(slices.Concat(p.hidden, p.through), "", key), "\x00")
 	return p
 }
 
