@@ -237,6 +237,10 @@ func TestOtherMountsOfHiddenFolders(t *testing.T) {
 	}
 	bind(p.Data, mounted[2]) // the rules that were made before do not count any more
 	try(read(mounted[2] + "/secret"))
+	// A rule about a folder above it counts at all of its paths, also for what is mounted in it.
+	must(t, unix.Mount("tmpfs", p.Data, "tmpfs", 0, "mode=755"))
+	t.Cleanup(func() { must(t, unix.Unmount(p.Data, unix.MNT_DETACH)) })
+	try(read(p.Data + "/secret"))
 	if worked, printed := p.try(t, escape{name: "read a file beside it", script: "cat '" + mounted[0] + "/out/file'"}, Spec{}); !worked {
 		t.Errorf("what is beside the data folder cannot be read: %s", printed)
 	}

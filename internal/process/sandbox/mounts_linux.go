@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,12 +19,15 @@ type mountTable struct {
 	mu     sync.Mutex
 	file   int // descriptor of the table of the kernel, plus one; its events say that it has changed
 	mounts []mountPoint
+	ways   []string // what through has found for these mounts; the files are always the same
 }
 
 const mountInfo = "/proc/self/mountinfo"
 
 // A mountPoint is a line of the table.
 type mountPoint struct {
+	id     string
+	above  string // id of the mount that it is in
 	device string // number of the file system
 	root   string // folder or file of the file system that is mounted
 	path   string // where it is mounted
@@ -36,6 +40,61 @@ func (t *mountTable) otherPaths(hidden []string) (others []string) {
 		others = append(others, otherPathsOf(path, t.read())...)
 	}
 	return others
+}
+
+// through returns the paths whose folders may get no right of Landlock, beside those of hidden
+// files. A rule belongs to a folder and not to its path: one about a folder at another mount
+// counts wherever the folder is, and for what is mounted below it there. So this is about each
+// place where something is mounted on the way to hidden files, at all of its paths.
+func (t *mountTable) through(hidden []string) []string {
+	mounts := t.read()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ways == nil {
+		t.ways = waysTo(hidden, mounts)
+	}
+	return t.ways
+}
+
+// A place is a file or folder of a file system.
+type place struct {
+	device string
+	inside string // path in the file system
+}
+
+// placeOf returns what is at a path that is in a mount.
+func (m mountPoint) placeOf(path string) place {
+	return place{m.device, inFolder(m.root, below(path, m.path))}
+}
+
+func waysTo(hidden []string, mounts []mountPoint) (paths []string) {
+	var places []place
+	for _, path := range hidden {
+		if at := mountOf(path, mounts); at >= 0 {
+			places = append(places, mounts[at].placeOf(path))
+		}
+	}
+	parts := len(places) // what is mounted of these is hidden, too
+	for i := 0; i < len(places); i++ {
+		for _, m := range mounts {
+			has := isBelow(places[i].inside, m.root)
+			if m.device != places[i].device || !has && (i >= parts || !isBelow(m.root, places[i].inside)) {
+				continue
+			}
+			if has {
+				paths = append(paths, inFolder(m.path, below(places[i].inside, m.root)))
+			}
+			above := slices.IndexFunc(mounts, func(other mountPoint) bool { return other.id == m.above })
+			if above < 0 {
+				continue
+			}
+			if next := mounts[above].placeOf(m.path); !slices.Contains(places, next) {
+				places = append(places, next)
+			}
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
 func otherPathsOf(path string, mounts []mountPoint) (others []string) {
@@ -108,7 +167,7 @@ func (t *mountTable) read() []mountPoint {
 		t.file = fd + 1
 	}
 	if text, err := os.ReadFile(mountInfo); err == nil {
-		t.mounts = parseMounts(text)
+		t.mounts, t.ways = parseMounts(text), nil
 	}
 	return t.mounts
 }
@@ -125,7 +184,7 @@ func (t *mountTable) close() {
 	defer t.mu.Unlock()
 	if t.file != 0 {
 		unix.Close(t.file - 1)
-		t.file, t.mounts = 0, nil
+		t.file, t.mounts, t.ways = 0, nil, nil
 	}
 }
 
@@ -134,7 +193,7 @@ func (t *mountTable) close() {
 func parseMounts(text []byte) (list []mountPoint) {
 	for line := range bytes.Lines(text) {
 		if f := bytes.Fields(line); len(f) > 5 {
-			list = append(list, mountPoint{string(f[2]), unescape(f[3]), unescape(f[4])})
+			list = append(list, mountPoint{string(f[0]), string(f[1]), string(f[2]), unescape(f[3]), unescape(f[4])})
 		}
 	}
 	return list

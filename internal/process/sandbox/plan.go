@@ -16,6 +16,7 @@ type plan struct {
 	write    []string // files and folders that can be changed, too
 	devices  []string // devices that can be used
 	hidden   []string // files and folders that cannot be read
+	through  []string // paths whose folders get no right, so that hidden files cannot be read
 	git      Repository
 	optional []string // those of write that may be missing without a word
 	looked   []string // folders whose entries the plan lists: a new entry makes a new plan
@@ -28,7 +29,7 @@ var usualDevices = []string{
 
 // plan returns the plan for a command. It lists no folders yet.
 func (s *Sandbox) plan(r Request) plan {
-	p := plan{devices: usualDevices, hidden: s.hidden()}
+	p := s.newPlan()
 	p.write = append(p.write, r.Root)
 	p.optional = slices.Concat(s.o.Temp, r.Writable)
 	if t := s.temporary(r.Env, slices.Concat(p.write, p.optional)); t != "" {
@@ -40,7 +41,17 @@ func (s *Sandbox) plan(r Request) plan {
 	} else {
 		p.git = FindRepository(r.Root)
 	}
-	p.key = strings.Join(append(slices.Concat(p.write, p.optional, []string{""}, p.hidden), p.git.key()), "\x00")
+	return p.named(strings.Join(append(slices.Concat(p.write, p.optional), p.git.key()), "\x00"))
+}
+
+// newPlan returns a plan for reading.
+func (s *Sandbox) newPlan() plan {
+	return plan{devices: usualDevices, hidden: s.hidden(), through: s.mounts.through(s.o.Hidden)}
+}
+
+// named returns the plan with a key of what it was made from, beside what is hidden.
+func (p plan) named(key string) plan {
+	p.key = strings.Join(append(slices.Concat(p.hidden, p.through), "", key), "\x00")
 	return p
 }
 
@@ -81,12 +92,18 @@ func (s *Sandbox) temporary(env, changeable []string) string {
 
 // list lists what can be read: all files but the hidden ones. Rules only give rights, so
 // the neighbours of what is hidden are listed one by one.
-func (p *plan) list(hidden []string) {
-	hidden = append(slices.Clone(hidden), "/dev")
-	p.listBelow("/", hidden)
+func (p *plan) list() {
+	p.hidden = append(slices.Clone(p.hidden), "/dev")
+	p.listBelow("/")
 }
 
-func (p *plan) listBelow(dir string, hidden []string) {
+// isAbove reports whether a folder has something in it that is hidden, or on the way to that.
+func (p *plan) isAbove(dir string) bool {
+	below := func(path string) bool { return path != dir && isBelow(path, dir) }
+	return slices.ContainsFunc(p.hidden, below) || slices.ContainsFunc(p.through, below)
+}
+
+func (p *plan) listBelow(dir string) {
 	p.looked = append(p.looked, dir)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -95,9 +112,9 @@ func (p *plan) listBelow(dir string, hidden []string) {
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		switch {
-		case e.Type() == fs.ModeSymlink, e.Type() == fs.ModeSocket, slices.Contains(hidden, path):
-		case e.IsDir() && slices.ContainsFunc(hidden, func(h string) bool { return isBelow(h, path) }):
-			p.listBelow(path, hidden)
+		case e.Type() == fs.ModeSymlink, e.Type() == fs.ModeSocket, slices.Contains(p.hidden, path):
+		case e.IsDir() && p.isAbove(path):
+			p.listBelow(path)
 		default:
 			p.read = append(p.read, path)
 		}

@@ -17,7 +17,7 @@ func (s *Sandbox) StartReading(cmd *exec.Cmd) error {
 	}
 	rights := confine.Rules{Landlock: -1, Sockets: confine.NoSockets}
 	if s.abi > 0 {
-		rules, err := s.rulesFor(plan{key: "reading", devices: usualDevices})
+		rules, err := s.rulesFor(s.newPlan().named("reading"))
 		if err != nil {
 			return explain(err)
 		}

@@ -140,7 +140,7 @@ func duplicate(f *os.File) (*os.File, error) {
 
 // makeRules makes the rules of a plan.
 func (s *Sandbox) makeRules(p plan) (*rules, error) {
-	p.list(p.hidden)
+	p.list()
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: handled(s.abi)}
 	size := unsafe.Sizeof(attr.Handled_access_fs)
 	if s.abi >= scopeABI {

@@ -36,4 +36,6 @@ type mountTable struct{}
 
 func (*mountTable) otherPaths([]string) []string { return nil }
 
+func (*mountTable) through([]string) []string { return nil }
+
 func (*mountTable) close() {}
