@@ -39,8 +39,11 @@ type heard struct {
 
 var references = map[string]reference{"chat": chatCompletions, "responses": openaiResponses, "anthropic": anthropicMessages}
 
+// inParts says why the SDK of OpenAI has no words for a story.
+const inParts = "the SDK of OpenAI does not know the parts of a content in which Mistral sends reasoning"
+
 // beyond are the stories that the SDK has no words for.
-var beyond = map[string]string{"profile_mistral_thinking": "the SDK of OpenAI does not know the parts of a content in which Mistral sends reasoning"}
+var beyond = map[string]string{"profile_mistral_thinking": inParts, "reasoning_in_parts": inParts}
 
 func TestStoriesMeanTheSameToTheSDK(t *testing.T) {
 	for name, j := range references {

@@ -68,7 +68,7 @@ func (p *part) thinking() (piece, member string) {
 	case p.ReasoningText != "":
 		return p.ReasoningText, "reasoning_text"
 	}
-	return p.Content.Thoughts, "content"
+	return p.Content.Thoughts, contentThoughts
 }
 
 type callPart struct {

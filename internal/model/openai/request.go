@@ -189,7 +189,7 @@ func (e encoder) message(before, m *model.Message) []byte {
 
 func (e encoder) appendContent(b []byte, m *model.Message, s *remote.State) []byte {
 	switch {
-	case s != nil && s.Thoughts && e.q.As().Thoughts == profile.ThoughtsInContent:
+	case e.inContent(s):
 		return appendThought(b, m)
 	case m.Text == "" && len(m.Calls) > 0:
 		return append(b, "null"...)

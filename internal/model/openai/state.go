@@ -13,6 +13,8 @@ import (
 const (
 	// usualThoughts is the member of a message in which most providers send reasoning.
 	usualThoughts = "reasoning_content"
+	// contentThoughts is the member in which it comes as parts of a list.
+	contentThoughts = "content"
 	// reasoningDetails is the member in which OpenRouter repeats the reasoning with all that
 	// belongs to it.
 	reasoningDetails = "reasoning_details"
@@ -70,11 +72,16 @@ func (e encoder) state(m *model.Message) *remote.State {
 	return remote.ReadState(m.Reasoning.Opaque, e.q)
 }
 
+// inContent reports whether the reasoning of an answer stands in its content.
+func (e encoder) inContent(s *remote.State) bool {
+	return s != nil && s.Thoughts && (s.Member == contentThoughts || e.q.As().Thoughts == profile.ThoughtsInContent)
+}
+
 // appendState appends the provider's own members of an answer.
 func (e encoder) appendState(b []byte, m *model.Message, s *remote.State) []byte {
 	as := e.q.As()
 	switch {
-	case s != nil && s.Thoughts && as.Thoughts == profile.ThoughtsAsTheyCame:
+	case s != nil && s.Thoughts && !e.inContent(s):
 		member := cmp.Or(s.Member, usualThoughts)
 		b = append(plainjson.AppendString(append(b, ','), member), ':')
 		b = plainjson.AppendString(b, m.Reasoning.Text)
