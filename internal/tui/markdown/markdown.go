@@ -456,11 +456,10 @@ func (in *inlines) text(n *ast.Text, style text.Style) {
 		s = strings.ReplaceAll(text.Clean(html.UnescapeString(s)), "\n", " ")
 	}
 	in.put(s, style)
-	switch {
-	case n.HardLineBreak():
+	// Models end a line where they mean to, so a soft break is a line break, too: joined, the lines
+	// of a listing or of a command's output could not be read.
+	if n.HardLineBreak() || n.SoftLineBreak() {
 		in.done, in.line = append(in.done, in.line), nil
-	case n.SoftLineBreak():
-		in.put(" ", style)
 	}
 }
 
