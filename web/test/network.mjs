@@ -66,11 +66,15 @@ describe("networks and clocks", () => {
     await mode(page, "poll");
     await say(s, "two");
     await shows(page, "one", "two");
-    // What waits for a person is told as well.
+    // What waits for a person is told as well, also where no session is followed.
+    await page.goto(`${proxy.origin}/#/inbox`);
+    await page.getByText("Nothing waits for you").waitFor();
     const asking = await d.session("Run `touch held.txt`");
-    await page.locator(".nav .badge", { hasText: "1" }).waitFor();
+    await page.locator(".question .object", { hasText: "touch held.txt" }).waitFor();
     await d.api("POST", `/sessions/${asking.id}/stop`, {});
-    await page.locator(".nav .badge").waitFor({ state: "detached" });
+    await page.getByText("Nothing waits for you").waitFor();
+    await page.goto(`${proxy.origin}/#/s/${s.id}`);
+    await shows(page, "one", "two");
     // From time to time a stream is tried again. As long as it is held back, that takes three seconds, and not thirty.
     const before = proxy.opened;
     await page.clock.fastForward(121_000);
