@@ -275,6 +275,8 @@ var (
 	ErrSealed = errors.New("the stored secret cannot be opened")
 	// ErrFenced means that another process has taken the store over.
 	ErrFenced = errors.New("another process has taken the log over")
+	// ErrNotOwner means that another server writes to the session. The store itself goes on.
+	ErrNotOwner = errors.New("another server works on the session")
 )
 
 // A Damage is the error for a session whose log is damaged.

@@ -25,6 +25,7 @@ type addition struct {
 	sealed []eventlog.Secret
 	events int
 	costs  []eventlog.Cost
+	fence  int64 // right to write to the session; 0 if nobody else writes to the store
 }
 
 // An entry is the part of a session's row that its Info decides. Nil values leave the old ones.
@@ -73,6 +74,12 @@ func batchSize(b eventlog.Batch) (size int) {
 func (s *Store) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
 	a, err := s.prepare(ctx, id, batch)
 	if err == nil {
+		a.fence, err = s.fence(ctx, id, batch.After == eventlog.End{})
+		if errors.Is(err, eventlog.ErrNotFound) {
+			err = eventlog.ErrConflict
+		}
+	}
+	if err == nil {
 		err = s.queue.Do(ctx, s.appending(a))
 	}
 	if err != nil {
@@ -100,7 +107,7 @@ func (s *Store) store(ctx context.Context, tx pgx.Tx, a *addition, text string, 
 	var session int64
 	err := tx.QueryRow(ctx, text, args...).Scan(&session)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return refusal{whyRefused(ctx, tx, a)}
+		return refusal{s.reason(ctx, tx, a)}
 	}
 	if err != nil {
 		return err
@@ -119,12 +126,12 @@ const (
 	extending = `WITH moved AS (
 		UPDATE sessions SET seq = $2::bigint, head = $3::bytea, modified = greatest($4::bigint, modified + 1), active = coalesce($5::boolean, active), info = coalesce($6::bytea, info),
 			dir = coalesce($7::bytea, dir), busy = coalesce($8::boolean, busy), listed = coalesce($9::boolean, listed)
-		WHERE name = $1::bytea AND seq = $12::bigint - 1 AND head = $13::bytea AND NOT deleted AND damaged IS NULL AND (SELECT generation FROM meta WHERE id = 1) = $11::bigint
+		WHERE name = $1::bytea AND seq = $12::bigint - 1 AND head = $13::bytea AND NOT deleted AND damaged IS NULL AND %s = $11::bigint%s
 		RETURNING id)`
 	creating = `WITH moved AS (
 		INSERT INTO sessions (name, seq, head, created, modified, active, info, dir, busy, listed, parent, shared, base)
 		SELECT $1::bytea, $2::bigint, $3::bytea, $4::bigint, $4::bigint, coalesce($5::boolean, false), coalesce($6::bytea, '{}'::bytea), coalesce($7::bytea, ''::bytea), coalesce($8::boolean, false), coalesce($9::boolean, false), $13::bigint, $12::bigint - 1, $14::bytea
-		WHERE (SELECT generation FROM meta WHERE id = 1) = $11::bigint
+		WHERE %s = $11::bigint%s
 		ON CONFLICT (name) DO NOTHING RETURNING id)`
 	storing   = `, stored AS (INSERT INTO records (session, first, head, body) SELECT id, $12::bigint, $3::bytea, $10::bytea FROM moved)`
 	returning = ` SELECT id FROM moved`
@@ -141,8 +148,7 @@ func (a *addition) statement(w *writing) (string, []any) {
 	if a.after == (eventlog.End{}) {
 		return a.creation(w, nil)
 	}
-	args := append(a.arguments(w), a.after.Hash[:])
-	return a.counting(extending, args)
+	return a.counting(w, extending, append(a.arguments(w), a.after.Hash[:]))
 }
 
 // creation returns the statement that makes a session. It is a fork if it has a parent.
@@ -151,11 +157,18 @@ func (a *addition) creation(w *writing, parent *int64) (string, []any) {
 	if parent != nil {
 		base = a.after.Hash[:]
 	}
-	return a.counting(creating, append(a.arguments(w), parent, base))
+	return a.counting(w, creating, append(a.arguments(w), parent, base))
 }
 
-// counting completes a statement, with the costs of the addition if there are some.
-func (a *addition) counting(moved string, args []any) (string, []any) {
+// counting completes a statement: with its fence, and with the costs of the addition if there are
+// some.
+func (a *addition) counting(w *writing, moved string, args []any) (string, []any) {
+	held := ""
+	if a.fence != 0 {
+		args = append(args, a.fence)
+		held = holding(len(args))
+	}
+	moved = fmt.Sprintf(moved, w.current, held)
 	if len(a.costs) == 0 {
 		return moved + storing + returning, args
 	}
@@ -165,7 +178,16 @@ func (a *addition) counting(moved string, args []any) (string, []any) {
 
 // whyRefused returns the reason why a statement has stored nothing.
 func (s *Store) whyRefused(a *addition) error {
-	return s.explain(whyRefused(context.Background(), s.reading, a))
+	return s.explain(s.reason(context.Background(), s.reading, a))
+}
+
+// reason returns the reason why an addition cannot be stored. That another server owns the session
+// comes first: it then decides where the session ends.
+func (s *Store) reason(ctx context.Context, q querier, a *addition) error {
+	if err := s.fenced(ctx, q, a.id, a.fence); err != nil {
+		return err
+	}
+	return whyRefused(ctx, q, a)
 }
 
 func whyRefused(ctx context.Context, q querier, a *addition) error {

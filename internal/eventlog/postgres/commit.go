@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/eventlog/group"
@@ -51,6 +52,8 @@ type writing struct {
 	generation int64  // generation of this process; another one in the database means that it is fenced
 	clock      int64  // time of the last change, in microseconds
 	last       string // name of the transaction that was begun last
+	fence      string // statement that names a transaction, see below
+	current    string // expression for the generation of the process that may write
 }
 
 // now returns the current time in microseconds, or a later one if it was returned before.
@@ -61,6 +64,9 @@ func (w *writing) now() int64 {
 
 // commitGroup commits ops and sets the outcome of each.
 func (s *Store) commitGroup(group []*op) {
+	if s.life != nil {
+		s.life.await()
+	}
 	s.commit(group)
 	for _, o := range group {
 		if o.Err == nil && o.refused != nil && o.changed == no {
@@ -76,8 +82,12 @@ const maxLosses = 3
 // commit commits ops and sets the outcome of each. If one of them fails, each gets a
 // transaction of its own, so that the others succeed.
 func (s *Store) commit(group []*op) {
-	for losses := 0; s.broken == nil; {
+	for losses, deadlocks := 0, 0; s.broken == nil; {
 		err := s.transact(group)
+		if isDeadlock(err) && deadlocks < maxLosses {
+			deadlocks++
+			continue
+		}
 		done := err == nil
 		if lost(err) {
 			losses++
@@ -105,6 +115,13 @@ func (s *Store) commit(group []*op) {
 		return
 	}
 	setAll(group, s.broken)
+}
+
+// isDeadlock reports whether the server has ended a transaction because it and another one, of
+// another server of ours, waited for each other. It can be tried again.
+func isDeadlock(err error) bool {
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && said.Code == deadlock
 }
 
 // setAll sets the outcome of all ops.
@@ -138,16 +155,27 @@ func (s *Store) transact(group []*op) (err error) {
 // The statements around those of ops. The second names the transaction, fails to if this process
 // is fenced, and keeps others from taking over until the transaction ends.
 const (
-	begin = "BEGIN ISOLATION LEVEL READ COMMITTED"
-	fence = "UPDATE meta SET last = $1 WHERE id = 1 AND generation = $2 RETURNING generation"
+	begin   = "BEGIN ISOLATION LEVEL READ COMMITTED"
+	fence   = "UPDATE meta SET last = $1 WHERE id = 1 AND generation = $2 RETURNING generation"
+	current = "(SELECT generation FROM meta WHERE id = 1)"
 )
+
+// fenceOf and currentOf are the same for a server. Others wait for a transaction of its only if
+// they bury the server, or claim a session that the transaction changes.
+func fenceOf(server string) string {
+	return "UPDATE writers SET last = $1 WHERE server = " + hexLiteral(server) + " AND generation = $2 RETURNING generation"
+}
+
+func currentOf(server string) string {
+	return "(SELECT generation FROM writers WHERE server = " + hexLiteral(server) + ")"
+}
 
 // pipeline commits ops that are single statements in one round trip.
 func (w *writing) pipeline(ctx context.Context, group []*op) error {
 	var b pgx.Batch
 	b.Queue(begin)
 	fenced := true
-	b.Queue(fence, []byte(w.last), w.generation).Query(func(rows pgx.Rows) error {
+	b.Queue(w.fence, []byte(w.last), w.generation).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			fenced = false
 		}
@@ -194,7 +222,7 @@ func (s *Store) transactSteps(ctx context.Context, group []*op) error {
 	}
 	defer tx.Rollback(ctx) // does nothing after a commit
 	var generation int64
-	err = tx.QueryRow(ctx, fence, []byte(s.write.last), s.write.generation).Scan(&generation)
+	err = tx.QueryRow(ctx, s.write.fence, []byte(s.write.last), s.write.generation).Scan(&generation)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return eventlog.ErrFenced
 	}
@@ -280,7 +308,11 @@ func (s *Store) reconnect(ctx context.Context, next int64, group []*op) (committ
 		return false, err
 	}
 	var last []byte
-	err = conn.QueryRow(ctx, "UPDATE meta SET generation = $2 WHERE generation IN ($1, $2) RETURNING last", w.generation, next).Scan(&last)
+	renew := "UPDATE meta SET generation = $2 WHERE generation IN ($1, $2) RETURNING last"
+	if s.life != nil {
+		renew = "UPDATE writers SET generation = $2 WHERE server = " + hexLiteral(s.life.me.ID) + " AND generation IN ($1, $2) RETURNING last"
+	}
+	err = conn.QueryRow(ctx, renew, w.generation, next).Scan(&last)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, eventlog.ErrFenced
 	}

@@ -25,7 +25,7 @@ var migrations embed.FS
 
 // schemaVersion is the number of the last migration, and oldestVersion that of the oldest
 // program that may use the tables after it.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // defaultSchema is where the tables are if the URL names no search_path.
 const defaultSchema = "abide"
@@ -228,6 +228,9 @@ func storedVersion(ctx context.Context, tx pgx.Tx) (version int, err error) {
 	return version, nil
 }
 
+// errShared means that a server has joined while this process was about to take the store.
+var errShared = errors.New("another server has just joined: it is shared")
+
 // takeOver counts the generation up, which fences the process that had the store open before,
 // and frees the jobs that it holds. It waits for a transaction of that process that is about
 // to be committed.
@@ -236,10 +239,23 @@ func takeOver(ctx context.Context, conn *pgx.Conn) (generation int64, err error)
 		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '60s'"); err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, "UPDATE meta SET generation = generation + 1 RETURNING generation").Scan(&generation); err != nil {
+		err := tx.QueryRow(ctx, "UPDATE meta SET generation = generation + 1, shared = false RETURNING generation").Scan(&generation)
+		if err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, "UPDATE jobs SET holder = '', due = $1 WHERE holder <> ''", time.Now().UnixMicro())
+		var shared bool
+		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM writers)").Scan(&shared); err != nil {
+			return err
+		}
+		if shared {
+			return errShared
+		}
+		for _, text := range []string{"DELETE FROM owners", "DELETE FROM servers"} {
+			if _, err := tx.Exec(ctx, text); err != nil {
+				return err
+			}
+		}
+		_, err = tx.Exec(ctx, "UPDATE jobs SET holder = '', due = $1 WHERE holder <> ''", time.Now().UnixMicro())
 		return err
 	})
 	return generation, err
@@ -285,6 +301,7 @@ func isTemporary(err error) bool {
 // The codes of errors of the server that a person can do something about.
 const (
 	lockTimeout     = "55P03"
+	deadlock        = "40P01"
 	badPassword     = "28P01"
 	badUser         = "28000"
 	noDatabase      = "3D000"
@@ -308,7 +325,7 @@ var remedies = map[string]string{
 }
 
 // plain are the errors that say all that a caller has to know.
-var plain = []error{eventlog.ErrConflict, eventlog.ErrNotFound, eventlog.ErrClosed, eventlog.ErrFenced, context.Canceled}
+var plain = []error{eventlog.ErrConflict, eventlog.ErrNotFound, eventlog.ErrClosed, eventlog.ErrFenced, eventlog.ErrNotOwner, context.Canceled}
 
 // explain returns an error that names the database, the reason and the way out.
 func (s *Store) explain(err error) error {

@@ -17,6 +17,9 @@ import (
 func (s *Store) Fork(ctx context.Context, child, parent event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
 	a, err := s.prepare(ctx, child, batch)
 	if err == nil {
+		a.fence, err = s.fence(ctx, child, true)
+	}
+	if err == nil {
 		err = s.queue.Do(ctx, &op{Op: group.Op{Events: a.events}, stored: a.isStored, apply: func(ctx context.Context, w *writing, tx pgx.Tx) error { return s.fork(ctx, w, tx, a, parent) }})
 	}
 	if err != nil {
@@ -27,7 +30,7 @@ func (s *Store) Fork(ctx context.Context, child, parent event.SessionID, batch e
 
 // fork stores a fork, if its parent passes through the end that it begins from.
 func (s *Store) fork(ctx context.Context, w *writing, tx pgx.Tx, a *addition, parent event.SessionID) error {
-	from, err := findHead(ctx, tx, parent)
+	from, err := s.lockParent(ctx, tx, parent)
 	switch {
 	case errors.Is(err, eventlog.ErrNotFound):
 		return refusal{err}
@@ -54,10 +57,16 @@ func (s *Store) fork(ctx context.Context, w *writing, tx pgx.Tx, a *addition, pa
 
 // Delete implements eventlog.Store.
 func (s *Store) Delete(ctx context.Context, id event.SessionID) error {
-	err := s.change(ctx, id, func(ctx context.Context, tx pgx.Tx, h record.Head) error { return remove(ctx, tx, h.Session) })
+	err := s.change(ctx, id, func(ctx context.Context, tx pgx.Tx, h record.Head) error {
+		if _, err := tx.Exec(ctx, "DELETE FROM owners WHERE name = $1", []byte(id)); err != nil {
+			return err
+		}
+		return remove(ctx, tx, h.Session)
+	})
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
 	}
+	s.claims.forget(id)
 	return nil
 }
 
@@ -90,6 +99,10 @@ func remove(ctx context.Context, tx pgx.Tx, session int64) error {
 func release(ctx context.Context, tx pgx.Tx, session int64) (parent int64, err error) {
 	var deleted bool
 	var shared *int64
+	// Another server may delete another fork of it. What it sees of forks is read after the lock.
+	if _, err := tx.Exec(ctx, "SELECT 1 FROM sessions WHERE id = $1 FOR UPDATE", session); err != nil {
+		return 0, err
+	}
 	err = tx.QueryRow(ctx, `SELECT deleted, coalesce(parent, 0), (SELECT max(f.shared) FROM sessions f WHERE f.parent = s.id) FROM sessions s WHERE id = $1`, session).
 		Scan(&deleted, &parent, &shared)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && !deleted {
@@ -169,7 +182,14 @@ func (s *Store) Quarantine(ctx context.Context, id event.SessionID, d *eventlog.
 
 // change makes a change to a session that exists.
 func (s *Store) change(ctx context.Context, id event.SessionID, apply func(context.Context, pgx.Tx, record.Head) error) error {
+	fence, err := s.fence(ctx, id, false)
+	if err != nil {
+		return err
+	}
 	return s.queue.Do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
+		if err := s.hold(ctx, tx, id, fence); err != nil {
+			return err
+		}
 		h, err := findHead(ctx, tx, id)
 		if errors.Is(err, eventlog.ErrNotFound) {
 			return refusal{err}

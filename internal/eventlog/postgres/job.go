@@ -52,7 +52,7 @@ func (s *Store) TakeJob(ctx context.Context, holder string, now, until time.Time
 	}
 	var taken *eventlog.Job
 	err = s.queue.Do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) (err error) {
-		taken, err = take(ctx, tx, holder, now, until)
+		taken, err = s.take(ctx, tx, holder, now, until)
 		return err
 	}})
 	switch {
@@ -66,9 +66,10 @@ func (s *Store) TakeJob(ctx context.Context, holder string, now, until time.Time
 }
 
 // take takes the job that has been due longest; nil if none is due.
-func take(ctx context.Context, tx pgx.Tx, holder string, now, until time.Time) (*eventlog.Job, error) {
+func (s *Store) take(ctx context.Context, tx pgx.Tx, holder string, now, until time.Time) (*eventlog.Job, error) {
+	from, lock := s.ownJobs()
 	var id []byte
-	err := tx.QueryRow(ctx, "UPDATE jobs SET holder = $1, due = $2 WHERE id = (SELECT id FROM jobs WHERE due <= $3 ORDER BY due, id LIMIT 1) RETURNING id",
+	err := tx.QueryRow(ctx, "UPDATE jobs SET holder = $1, due = $2 WHERE id = (SELECT j.id FROM "+from+" AND j.due <= $3 ORDER BY j.due, j.id LIMIT 1"+lock+") RETURNING id",
 		[]byte(holder), dueColumn(until), now.UnixMicro()).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
@@ -84,13 +85,24 @@ func take(ctx context.Context, tx pgx.Tx, holder string, now, until time.Time) (
 	return &job, err
 }
 
+// ownJobs returns the jobs j that this process may take, as a part of a query, and what keeps
+// others from claiming the session of the one that is taken. If there are other servers, they are
+// the jobs of sessions that this one owns.
+func (s *Store) ownJobs() (from, lock string) {
+	if s.life == nil {
+		return "jobs j WHERE true", ""
+	}
+	return "jobs j JOIN sessions s ON s.id = j.session JOIN owners o ON o.name = s.name WHERE o.server = " + hexLiteral(s.life.me.ID), " FOR SHARE OF o"
+}
+
 // nextJob returns the time at which the next job is due, or zero if there is none.
 func (s *Store) nextJob(ctx context.Context) (time.Time, error) {
 	if err := s.queue.Open(ctx); err != nil {
 		return time.Time{}, err
 	}
+	from, _ := s.ownJobs()
 	var due *int64
-	err := s.reading.QueryRow(ctx, "SELECT min(due) FROM jobs WHERE due IS NOT NULL").Scan(&due)
+	err := s.reading.QueryRow(ctx, "SELECT min(j.due) FROM "+from+" AND j.due IS NOT NULL").Scan(&due)
 	if err != nil || due == nil {
 		return time.Time{}, s.readError(err)
 	}
@@ -99,7 +111,16 @@ func (s *Store) nextJob(ctx context.Context) (time.Time, error) {
 
 // ChangeJobs implements eventlog.Jobs.
 func (s *Store) ChangeJobs(ctx context.Context, changes ...eventlog.JobChange) error {
-	err := s.queue.Do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
+	fences, err := s.jobFences(ctx, changes)
+	if err != nil {
+		return fmt.Errorf("change jobs: %w", err)
+	}
+	err = s.queue.Do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
+		for id, fence := range fences {
+			if err := s.hold(ctx, tx, id, fence); err != nil {
+				return err
+			}
+		}
 		sessions := make([]int64, len(changes))
 		for i, c := range changes {
 			if c.Verb != eventlog.AddJob {
@@ -125,6 +146,36 @@ func (s *Store) ChangeJobs(ctx context.Context, changes ...eventlog.JobChange) e
 		return fmt.Errorf("change jobs: %w", err)
 	}
 	return nil
+}
+
+// jobFences returns the fences of the sessions whose jobs are changed. A job that does not exist
+// has none.
+func (s *Store) jobFences(ctx context.Context, changes []eventlog.JobChange) (map[event.SessionID]int64, error) {
+	fences := make(map[event.SessionID]int64)
+	if s.life == nil {
+		return fences, nil
+	}
+	for _, c := range changes {
+		id := c.Job.Session
+		if c.Verb != eventlog.AddJob {
+			var err error
+			if id, err = jobSession(ctx, s.reading, c.Job.ID); err != nil {
+				return nil, s.readError(err)
+			}
+			if id == "" {
+				continue
+			}
+		}
+		if _, known := fences[id]; known {
+			continue
+		}
+		fence, err := s.fence(ctx, id, false)
+		if err != nil {
+			return nil, err
+		}
+		fences[id] = fence
+	}
+	return fences, nil
 }
 
 // changeJob makes one change to a job inside a transaction.

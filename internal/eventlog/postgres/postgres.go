@@ -6,9 +6,13 @@
 //     round trip to the server.
 //   - An append that is refused changes no row. It is never an error of SQL, which would end
 //     the transaction of the others.
-//   - Opening a store fences the process that had it open before. So does a process itself
-//     when it connects again: what its lost connection may still do is then over or refused,
-//     and what was in doubt is looked up and made again only if it is not there.
+//   - Opening a store alone ([Open]) fences the process that had it open before. So does a
+//     process itself when it connects again: what its lost connection may still do is then over
+//     or refused, and what was in doubt is looked up and made again only if it is not there.
+//   - Several processes can share a store ([Join]). Each session is then written by the one that
+//     owns it: every write checks its fence in its own transaction. What a process owned that has
+//     died can be claimed after its connections have been ended. No clock of one machine is
+//     compared with that of another.
 //   - While the server is away, changes wait. After [patience] the store closes itself and
 //     says why.
 //   - A reader holds no connection while its caller handles events.
@@ -73,6 +77,9 @@ type Store struct {
 	queue     *group.Queue[*op]
 	closeOnce sync.Once
 
+	life   *life // nil if the store is open alone
+	claims claims
+
 	sealing *eventlog.Sealing
 	search  searchIndex
 }
@@ -83,6 +90,11 @@ var _ eventlog.Store = (*Store)(nil)
 // has the store open already gets eventlog.ErrFenced from then on. The KeyFile of the options
 // is needed, their Dir is not.
 func Open(ctx context.Context, url string, opts eventlog.Options) (*Store, error) {
+	return start(ctx, url, opts, nil)
+}
+
+// start opens the store, alone if life is nil.
+func start(ctx context.Context, url string, opts eventlog.Options, life *life) (*Store, error) {
 	config, err := parse(url[len(Scheme)+1:])
 	if err != nil {
 		return nil, fmt.Errorf("store.url: %w", err)
@@ -90,7 +102,11 @@ func Open(ctx context.Context, url string, opts eventlog.Options) (*Store, error
 	if opts.Sync == eventlog.Normal {
 		config.RuntimeParams["synchronous_commit"] = "off"
 	}
-	s := &Store{place: placeOf(config), sync: opts.Sync, config: config}
+	s := &Store{place: placeOf(config), sync: opts.Sync, config: config, life: life}
+	if life != nil {
+		life.store = s
+		config.RuntimeParams["application_name"] = applicationName(life.me.ID)
+	}
 	s.queue = group.New(s.commitGroup)
 	s.search.store = s
 	keys, err := seal.OpenFile(opts.KeyFile)
@@ -102,8 +118,14 @@ func Open(ctx context.Context, url string, opts eventlog.Options) (*Store, error
 		s.disconnect()
 		return nil, err
 	}
+	if life != nil {
+		if err := life.start(ctx); err != nil {
+			s.Close()
+			return nil, s.explain(err)
+		}
+	}
 	if err := s.checkKeys(ctx, opts.Warn); err != nil {
-		s.disconnect()
+		s.Close()
 		return nil, err
 	}
 	return s, nil
@@ -122,7 +144,7 @@ func (s *Store) connect(ctx context.Context, opts eventlog.Options) error {
 	if err := migrate(ctx, conn, opts); err != nil {
 		return s.explain(err)
 	}
-	if s.write.generation, err = takeOver(ctx, conn); err != nil {
+	if err := s.begin(ctx, conn); err != nil {
 		return s.explain(err)
 	}
 	if s.write.clock, err = lastChange(ctx, conn); err != nil {
@@ -144,11 +166,35 @@ func (s *Store) connect(ctx context.Context, opts eventlog.Options) error {
 	return nil
 }
 
-// Close waits for appends that have begun, and disconnects.
+// begin gets the right to write.
+func (s *Store) begin(ctx context.Context, conn *pgx.Conn) (err error) {
+	if s.life != nil {
+		s.write.generation, s.write.fence, s.write.current = 1, fenceOf(s.life.me.ID), currentOf(s.life.me.ID)
+		return s.life.join(ctx, conn)
+	}
+	s.write.fence, s.write.current = fence, current
+	if err := aloneAfter(ctx, conn, Pace{}.orUsual()); err != nil {
+		return err
+	}
+	s.write.generation, err = takeOver(ctx, conn)
+	return err
+}
+
+// Close waits for appends that have begun, and disconnects. A server gives up what it owns.
 func (s *Store) Close() error {
 	s.queue.Shut(eventlog.ErrClosed)
 	s.queue.WaitIdle()
-	s.closeOnce.Do(s.disconnect)
+	s.closeOnce.Do(func() {
+		if s.life != nil {
+			s.life.end()
+			if s.broken == nil {
+				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+				defer cancel()
+				_ = s.life.leave(ctx, s.write.conn) // if it cannot, the others mark it as dead
+			}
+		}
+		s.disconnect()
+	})
 	return nil
 }
 
