@@ -76,6 +76,10 @@ type Spec struct {
 	Stdin  bool  // true if standard input stays open for WriteStdin; otherwise it is empty
 	Limits Limits
 	Quota  int64 // bytes of disk for the output; Options.Quota if zero
+	// Pipe is true if the standard output is a stream of messages for one reader: nothing of
+	// it is dropped but what was consumed, and the command waits when Quota bytes were not
+	// consumed yet. It needs no terminal.
+	Pipe bool
 }
 
 // A Class says what is expected of a command. Limits hold for both.
