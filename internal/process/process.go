@@ -27,6 +27,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/abide-run/abide/internal/process/keeper"
 	"github.com/abide-run/abide/internal/process/sandbox"
 )
 
@@ -133,6 +134,7 @@ type Info struct {
 	Class   Class
 	TTY     bool
 	Stdin   bool
+	Pipe    bool            // true if nothing of the standard output is dropped before it was consumed
 	Profile sandbox.Profile // how the command is confined; empty if it is not
 	Free    bool            // true if the command is not confined, and others here are
 
@@ -238,6 +240,9 @@ type Run struct {
 
 // MaxRun is the longest time between the first and the last byte of a run.
 const MaxRun = time.Second
+
+// MaxInput is how many bytes of an input are written at once: a longer one is several.
+const MaxInput = keeper.MaxInput
 
 // An Input is what WriteStdin writes to the standard input of a process.
 type Input struct {

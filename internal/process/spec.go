@@ -154,7 +154,7 @@ func (i startInfo) record() record.Record {
 	s := i.spec
 	r := record.New("spec").With("key", s.Key).With("owner", string(s.Owner)).With("command", s.Command).
 		WithAll("arg", s.Args).With("dir", s.Dir).With("title", s.Title).With("class", string(s.Class)).
-		WithFlag("stdin", s.Stdin).WithFlag("tty", s.TTY != nil).WithInt("quota", s.Quota)
+		WithFlag("stdin", s.Stdin).WithFlag("pipe", s.Pipe).WithFlag("tty", s.TTY != nil).WithInt("quota", s.Quota)
 	if s.Profile != sandbox.None {
 		r = r.With("profile", string(s.Profile))
 	}
@@ -165,7 +165,7 @@ func parseStartInfo(r record.Record) (startInfo, error) {
 	b := startInfo{
 		spec: Spec{
 			Key: r.Get("key"), Owner: Owner(r.Get("owner")), Command: r.Get("command"), Args: r.All("arg"), Dir: r.Get("dir"),
-			Title: r.Get("title"), Class: Class(r.Get("class")), Stdin: r.Flag("stdin"), Quota: r.Int("quota"),
+			Title: r.Get("title"), Class: Class(r.Get("class")), Stdin: r.Flag("stdin"), Pipe: r.Flag("pipe"), Quota: r.Int("quota"),
 			Profile: sandbox.Profile(r.Get("profile")),
 		},
 		time: time.Unix(0, r.Int("time")), boot: r.Get("boot"), marker: r.Get("marker"),

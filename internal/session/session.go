@@ -127,6 +127,7 @@ func (s *Session) transact(batch []*intent) {
 		s.finishExchanges()
 		s.freeHeld()
 		s.watchTasks()
+		s.host.settleMCPCalls(s.id, tx.stored)
 		for _, f := range tx.afterCommit {
 			f()
 		}
