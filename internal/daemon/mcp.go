@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/mcp"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/seal"
@@ -34,8 +35,8 @@ func sessionOf(owner process.Owner) event.SessionID {
 }
 
 // endMCPServers ends the MCP servers that an earlier engine has left, except those that are
-// busy with a call: their sessions go on with them.
-func (t *toolbox) endMCPServers(ctx context.Context) {
+// busy with a call of an unfinished turn: that goes on with them.
+func (t *toolbox) endMCPServers(ctx context.Context, store eventlog.Store) {
 	if t.processes == nil {
 		return
 	}
@@ -45,7 +46,9 @@ func (t *toolbox) endMCPServers(ctx context.Context) {
 			continue
 		}
 		if _, known := busy[p.Owner]; !known {
-			keys, err := mcp.Unfinished(t.folder.MCPState(string(sessionOf(p.Owner))))
+			s, err := store.Session(ctx, sessionOf(p.Owner))
+			active := err == nil && (s.Info.Active || s.Info.Tasks > 0) // an agent in the background has the servers of its session
+			keys, err := mcp.Unfinished(t.folder.MCPState(string(sessionOf(p.Owner))), active)
 			if err != nil {
 				t.log.Warn("what is known of the MCP servers of a session cannot be read", "session", sessionOf(p.Owner), "err", err)
 			}

@@ -363,11 +363,12 @@ func journals(dir string) (list []*journal, err error) {
 }
 
 // Unfinished returns the keys of the processes in a session's folder of journals that were
-// sent calls whose results are not stored yet. Nobody goes on with the others then.
-func Unfinished(dir string) (processes []string, err error) {
+// sent calls whose results are perhaps not stored yet. Nobody goes on with the others then; and
+// with none, unless the session is active.
+func Unfinished(dir string, active bool) (processes []string, err error) {
 	list, err := journals(dir)
 	for _, j := range list {
-		if j.unfinished() {
+		if active && j.unfinished() {
 			processes = append(processes, j.process)
 		} else {
 			j.drop()

@@ -258,12 +258,22 @@ func (h *Host) closeMCP(id event.SessionID, done bool) {
 	}
 }
 
-// leaveMCP leaves the servers to the next engine that are busy with a call.
+// leaveMCP leaves the servers to the next engine that are busy with a call, of this engine or of
+// a turn that this one does not go on with.
 func (h *Host) leaveMCP() {
+	busy, open := make(map[*mcp.Set]bool), make(map[event.SessionID]*mcp.Set)
 	h.mcp.mu.Lock()
-	defer h.mcp.mu.Unlock()
-	for _, open := range h.mcp.open {
-		open.Detach()
+	for _, c := range h.mcp.calls {
+		busy[c.set] = true
+	}
+	for owner, o := range h.mcp.open {
+		open[owner] = o.Set
+	}
+	h.mcp.mu.Unlock()
+	for owner, set := range open {
+		if busy[set] || !h.Work.GoesOn(owner) {
+			set.Detach()
+		}
 	}
 }
 
