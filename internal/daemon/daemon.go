@@ -408,7 +408,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	if e.tools, err = openTools(n.folder, commands, workspaces.New(n.config.Workspaces), n.config.Notice, n.config.AtStep, n.log); err != nil {
 		return nil, errors.Join(err, store.Close(), lock.Close())
 	}
-	e.tools.endMCPServers(n.ctx)
+	e.tools.endMCPServers(n.ctx, e.store)
 	e.tools.family.log, e.tools.workspaces.index, e.tools.store = e.store, e.store, e.store
 	servers := n.mcpOptions(e.tools)
 	e.logins = servers.Logins

@@ -2,9 +2,11 @@ package daemon
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/mcp"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/seal"
@@ -12,9 +14,10 @@ import (
 
 // mcpOptions returns where MCP servers run.
 func (n *Node) mcpOptions(t *toolbox) *mcp.Options {
-	o := &mcp.Options{Logs: mcp.OpenLogs(n.folder.MCPLogs()), Version: n.config.Version}
+	o := &mcp.Options{Logs: mcp.OpenLogs(n.folder.MCPLogs()), Version: n.config.Version, Lists: n.folder.MCPTools()}
 	if t.processes != nil {
 		o.Processes = routedProcesses{t.workspaces}
+		o.State = func(id event.SessionID) string { return n.folder.MCPState(string(id)) }
 	}
 	key, err := seal.OpenFile(KeyFile(n.config.KeyFile, n.folder.Dir()))
 	if err != nil {
@@ -31,14 +34,27 @@ func sessionOf(owner process.Owner) event.SessionID {
 	return event.SessionID(strings.TrimPrefix(string(owner), mcp.OwnerPrefix))
 }
 
-// endMCPServers ends the MCP servers that an earlier engine has left: it was killed, and
-// nobody can speak with them any more.
-func (t *toolbox) endMCPServers(ctx context.Context) {
+// endMCPServers ends the MCP servers that an earlier engine has left, except those that are
+// busy with a call of an unfinished turn: that goes on with them.
+func (t *toolbox) endMCPServers(ctx context.Context, store eventlog.Store) {
 	if t.processes == nil {
 		return
 	}
+	busy := make(map[process.Owner][]string)
 	for _, p := range t.processes.All() {
 		if !strings.HasPrefix(string(p.Owner), mcp.OwnerPrefix) || p.Seen {
+			continue
+		}
+		if _, known := busy[p.Owner]; !known {
+			s, err := store.Session(ctx, sessionOf(p.Owner))
+			active := err == nil && (s.Info.Active || s.Info.Tasks > 0) // an agent in the background has the servers of its session
+			keys, err := mcp.Unfinished(t.folder.MCPState(string(sessionOf(p.Owner))), active)
+			if err != nil {
+				t.log.Warn("what is known of the MCP servers of a session cannot be read", "session", sessionOf(p.Owner), "err", err)
+			}
+			busy[p.Owner] = append(keys, "")
+		}
+		if slices.Contains(busy[p.Owner], p.Key) && !p.State.Ended() {
 			continue
 		}
 		t.later.Go(func() {

@@ -344,6 +344,9 @@ func (t *toolbox) forget(_ context.Context, id event.SessionID) error {
 	if err != nil {
 		return fmt.Errorf("end the commands of the session: %w", err)
 	}
+	if err := os.RemoveAll(t.folder.MCPState(string(id))); err != nil {
+		return fmt.Errorf("remove what is known of the MCP servers of the session: %w", err)
+	}
 	t.workspaces.forget(id)
 	t.folders.Lock() // whoever has found the session in the store has made its folder
 	defer t.folders.Unlock()

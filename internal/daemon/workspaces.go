@@ -351,6 +351,14 @@ func (r routedProcesses) WriteStdin(ctx context.Context, owner process.Owner, id
 	return p.WriteStdin(ctx, owner, id, in)
 }
 
+func (r routedProcesses) Consume(ctx context.Context, owner process.Owner, id process.ID, offset int64) error {
+	p, err := r.at(ctx, owner)
+	if err != nil {
+		return err
+	}
+	return p.Consume(ctx, owner, id, offset)
+}
+
 func (r routedProcesses) Resize(ctx context.Context, owner process.Owner, id process.ID, size process.Size) error {
 	p, err := r.at(ctx, owner)
 	if err != nil {

@@ -104,6 +104,9 @@ func (c *checker) acknowledged() {
 		case event.PermissionDone:
 			d := as[event.PermissionDoneData](c, e)
 			answers[d.RequestID] = d.Answer != nil && d.Result.Kind == event.Approved
+		case event.ElicitationDone:
+			d := as[event.ElicitationDoneData](c, e)
+			answers[d.RequestID] = d.Answer != nil
 		case event.ExternalDone:
 			d := as[event.ExternalDoneData](c, e)
 			answers[d.RequestID] = d.Answer != nil

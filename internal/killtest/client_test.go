@@ -279,8 +279,9 @@ func (c *client) answer(ctx context.Context, q api.Question) error {
 		return err
 	}
 	var asked struct {
-		RequestID string
-		Arguments json.RawMessage
+		RequestID         string
+		Arguments         json.RawMessage
+		ElicitationSource string
 	}
 	if err := e.Decode(&asked); err != nil {
 		return err
@@ -297,9 +298,13 @@ func (c *client) answer(ctx context.Context, q api.Question) error {
 		}
 		result, _ := json.Marshal("found " + value) // a string
 		return c.answerOnce(ctx, api.AnswerTool, api.AnswerToolParams{SessionID: c.session, RequestID: asked.RequestID, Result: result}, asked.RequestID)
-	case event.ElicitationAsked: // the budget is reached
+	case event.ElicitationAsked:
+		accepted := api.ElicitationResult{Action: turn.Accept} // otherwise the budget is reached
+		if asked.ElicitationSource != "" {
+			accepted.Content = json.RawMessage(`{"colour":"green"}`)
+		}
 		return c.answerOnce(ctx, api.AnswerElicitation, api.AnswerElicitationParams{
-			SessionID: c.session, RequestID: asked.RequestID, Result: api.ElicitationResult{Action: turn.Accept},
+			SessionID: c.session, RequestID: asked.RequestID, Result: accepted,
 		}, asked.RequestID)
 	}
 	return nil

@@ -24,6 +24,9 @@ const checkedVariable = "ABIDE_CHECKED_VICTIM"
 // run in a binary without it, which starts victims with it where concurrency is the
 // point: see [instructions.Checked].
 func TestMain(m *testing.M) {
+	if dir, ok := os.LookupEnv(mcpVariable); ok {
+		os.Exit(serveMCP(dir))
+	}
 	if text, ok := os.LookupEnv(instructionsVariable); ok {
 		os.Exit(victim(text))
 	}

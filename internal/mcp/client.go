@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +37,10 @@ type client struct {
 	done    chan struct{}      // closed when the goroutine has ended
 	kick    chan struct{}      // holds a token if somebody wants a connection now
 	lists   *time.Timer        // runs while changes of the lists are gathered
+	journal *journal           // of a program
+	pipe    *pipe              // connection to a program, while conn is set
+
+	fingerprint string // of a program, once it was connected
 
 	access
 }
@@ -54,7 +59,7 @@ var pauses = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 15 *
 const steadyTime = time.Minute
 
 func newClient(s *Set, config Server) *client {
-	c := &client{set: s, config: config, log: s.opts.Logs.of(config.Name), status: Pending, changed: make(chan struct{}), calls: make(map[string]*call), kick: make(chan struct{}, 1)}
+	c := &client{set: s, config: config, journal: openJournal(s.opts.state(s.in.Session), config.Name), log: s.opts.Logs.of(config.Name), status: Pending, changed: make(chan struct{}), calls: make(map[string]*call), kick: make(chan struct{}, 1)}
 	if config.Disabled {
 		c.status, c.tried = Disabled, true
 	}
@@ -151,12 +156,21 @@ func (c *client) connectAndWait(ctx context.Context) error {
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
-	conn, web, err := c.connect(ctx, config, &work)
+	conn, web, pipe, err := c.connect(ctx, config, &work)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if err := c.list(ctx, conn); err != nil {
+	if pipe == nil || !pipe.adopted {
+		c.set.events.begun(c.config.Name)
+	}
+	if !c.adopt(pipe) {
+		err = c.list(ctx, conn)
+	}
+	if err == nil && pipe != nil {
+		err = pipe.journal.add(readyRecord)
+	}
+	if err != nil {
 		if web.wantsLogin() {
 			return web.loginError()
 		}
@@ -164,14 +178,17 @@ func (c *client) connectAndWait(ctx context.Context) error {
 	}
 	lostLogin := web.ready()
 	c.mu.Lock()
-	c.conn = conn
+	c.conn, c.pipe = conn, pipe
 	c.mu.Unlock()
 	c.setStatus(Connected, "")
 	defer func() {
 		c.mu.Lock()
-		c.conn = nil
+		c.conn, c.pipe = nil, nil
 		c.mu.Unlock()
 	}()
+	if pipe != nil && pipe.adopted {
+		c.listLater()
+	}
 	lost := make(chan error, 1)
 	c.set.work.Go(func() { lost <- conn.Wait() })
 	select {
@@ -184,20 +201,43 @@ func (c *client) connectAndWait(ctx context.Context) error {
 	}
 }
 
+// adopt takes over the tools of a program that an earlier engine has started. They are listed
+// again later: a program that is busy with a call need not answer now. It reports false if
+// they are not known.
+func (c *client) adopt(p *pipe) bool {
+	if p == nil || !p.adopted {
+		return false
+	}
+	tools, ok := c.set.opts.cached(p.config)
+	if !ok {
+		return false
+	}
+	c.setTools(tools)
+	return true
+}
+
 // permanent is an error that another attempt does not change.
 type permanent struct{ error }
 
 func (permanent) Is(target error) bool { return target == errPermanent }
 
 // connect makes a connection. The goroutines of it are counted in work.
-func (c *client) connect(ctx context.Context, config Server, work *sync.WaitGroup) (*sdk.ClientSession, *remote, error) {
+func (c *client) connect(ctx context.Context, config Server, work *sync.WaitGroup) (*sdk.ClientSession, *remote, *pipe, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, connectTime, fmt.Errorf("the server did not answer within %v", connectTime))
 	defer cancel()
 	var web *remote
+	var local *program
 	transport := func() (sdk.Transport, error) {
 		if config.Type == Stdio {
 			spec, err := specOf(config, c.set.in)
-			return &program{c.set.opts.Processes, spec.Owner, spec, c.log, work}, err
+			local = &program{
+				processes: c.set.opts.Processes, owner: spec.Owner, spec: spec, config: fingerprint(config, c.set.in, c.set.events.Elicit != nil),
+				journal: c.journal, log: c.log, work: work, leaving: &c.set.leaving,
+			}
+			c.mu.Lock()
+			c.fingerprint = local.config
+			c.mu.Unlock()
+			return local, err
 		}
 		var err error
 		web, err = newRemote(config, c.set.opts.HTTP)
@@ -210,11 +250,11 @@ func (c *client) connect(ctx context.Context, config Server, work *sync.WaitGrou
 		return web.transport(), nil
 	}
 	if config.Type == Stdio && c.set.opts.Processes == nil {
-		return nil, nil, permanent{errors.New("programs cannot be run here")}
+		return nil, nil, nil, permanent{errors.New("programs cannot be run here")}
 	}
 	t, err := transport()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	conn, err := c.sdkClient().Connect(ctx, t, nil)
 	if err != nil && config.Type == HTTP && !web.wantsLogin() && ctx.Err() == nil { // it may be confused by what it does not know
@@ -223,14 +263,16 @@ func (c *client) connect(ctx context.Context, config Server, work *sync.WaitGrou
 		}
 	}
 	switch {
+	case err == nil && local != nil:
+		return conn, nil, local.pipe, nil
 	case err == nil:
-		return conn, web, nil
+		return conn, web, nil, nil
 	case web.wantsLogin():
-		return nil, nil, web.loginError()
+		return nil, nil, nil, web.loginError()
 	case ctx.Err() != nil:
-		return nil, nil, context.Cause(ctx)
+		return nil, nil, nil, context.Cause(ctx)
 	}
-	return nil, nil, err
+	return nil, nil, nil, err
 }
 
 // legacyVersion is the last version of the protocol with an initialize request.
@@ -261,7 +303,18 @@ func (c *client) sdkClient() *sdk.Client {
 func (c *client) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 	c.ask(1)
 	defer c.ask(-1)
-	return c.set.events.Elicit(ctx, c.config.Name, r.Params)
+	return c.set.events.Elicit(ctx, c.config.Name, c.questionKey(r.Params), r.Params)
+}
+
+// questionKey returns the key of a question of a program, the same each time it is read; empty
+// if it has none. The server cannot choose it.
+func (c *client) questionKey(p *sdk.ElicitParams) string {
+	key, _ := p.Meta[questionKey].(string)
+	delete(p.Meta, questionKey)
+	if process, _, _, _, _ := c.journal.state(); process == "" || !strings.HasPrefix(key, process+"#") {
+		return ""
+	}
+	return key
 }
 
 func (c *client) ask(more int) {
@@ -335,12 +388,23 @@ func (c *client) list(ctx context.Context, conn *sdk.ClientSession) error {
 		}
 		tools = append(tools, t)
 	}
+	c.setTools(tools)
+	c.mu.Lock()
+	fingerprint := c.fingerprint
+	c.mu.Unlock()
+	if fingerprint != "" {
+		c.set.opts.keep(fingerprint, tools)
+	}
+	return nil
+}
+
+// setTools takes in the tools of the server.
+func (c *client) setTools(tools []*sdk.Tool) {
 	c.mu.Lock()
 	c.tools = tools
 	c.wakeLocked()
 	c.mu.Unlock()
 	c.set.events.Changed(c.config.Name, event.MCPToolsChanged)
-	return nil
 }
 
 // listLater reads the tools again when the server has stopped changing them for a moment.
@@ -439,6 +503,8 @@ func (e *Silence) Error() string {
 // A Request is a call of a tool.
 type Request struct {
 	Server, Tool string
+	Key          string // key of the call, the same for each attempt; [Set.Settle] is called with it when its result is stored. It may be empty
+	Again        bool   // true if an earlier attempt may have made the call
 	Arguments    json.RawMessage
 	Meta         map[string]any
 	Progress     func(done, total float64, message string) // may be nil
@@ -453,7 +519,24 @@ func (c *client) call(ctx context.Context, conn *sdk.ClientSession, q Request) (
 	defer idle.stop()
 	longest := c.limit(c.config.Longest(), func() { cancel(&Silence{false, c.config.Longest()}) })
 	defer longest.stop()
-	token := event.NewID()
+	token := cmp.Or(q.Key, event.NewID())
+	c.mu.Lock()
+	pipe := c.pipe
+	if c.conn != conn {
+		pipe = nil
+	}
+	c.mu.Unlock()
+	switch {
+	case pipe != nil:
+		if err := pipe.begin(token, q.Again && !c.config.MayRepeat(q.Tool)); err != nil {
+			return nil, err
+		}
+		if q.Key == "" {
+			defer pipe.settle(token)
+		}
+	case q.Again && !c.config.MayRepeat(q.Tool):
+		return nil, ErrUnknown
+	}
 	c.mu.Lock()
 	c.calls[token] = &call{idle.renew, q.Progress}
 	c.mu.Unlock()

@@ -35,9 +35,9 @@ func TestRedirectsToOtherPlacesAreRefused(t *testing.T) {
 
 // The time limits of calls stand still while a server asks a person something.
 func TestAServerAsksWhileItsQuestionIsOpen(t *testing.T) {
-	c := &client{set: &Set{}}
+	c := newClient(&Set{}, Server{})
 	asking := false
-	c.set.events.Elicit = func(context.Context, string, *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+	c.set.events.Elicit = func(context.Context, string, string, *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 		asking = c.isAsking()
 		return &sdk.ElicitResult{Action: "decline"}, nil
 	}

@@ -22,6 +22,13 @@ import (
 const serverVariable = "ABIDE_TEST_MCP_SERVER"
 
 func TestMain(m *testing.M) {
+	if text := os.Getenv(engineVariable); text != "" {
+		if err := runEngine(text); err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+		return
+	}
 	switch os.Getenv(serverVariable) {
 	case "":
 		os.Exit(m.Run())
@@ -32,6 +39,9 @@ func TestMain(m *testing.M) {
 		fmt.Println(`{"jsonrpc": "2.0", "id": `)
 	case "old":
 		serveOld()
+		return
+	case "older":
+		serveOlder()
 		return
 	case "mute":
 		bufio.NewReader(os.Stdin).ReadString(0) // returns when the input is closed
@@ -71,6 +81,13 @@ func testServer() *sdk.Server {
 	sdk.AddTool(s, &sdk.Tool{Name: "hang"}, func(ctx context.Context, _ *sdk.CallToolRequest, _ nothing) (*sdk.CallToolResult, any, error) {
 		<-ctx.Done()
 		return nil, nil, ctx.Err()
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "pid"}, func(context.Context, *sdk.CallToolRequest, nothing) (*sdk.CallToolResult, any, error) {
+		return say(fmt.Sprint(os.Getpid())), nil, nil
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "work"}, func(_ context.Context, _ *sdk.CallToolRequest, in work) (*sdk.CallToolResult, any, error) {
+		text, err := in.do()
+		return say(text), nil, err
 	})
 	sdk.AddTool(s, &sdk.Tool{Name: "child"}, func(context.Context, *sdk.CallToolRequest, nothing) (*sdk.CallToolResult, any, error) {
 		c := exec.Command("sleep", "100000")
@@ -116,6 +133,94 @@ func testServer() *sdk.Server {
 
 func say(text string) *sdk.CallToolResult {
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}
+}
+
+// work is a tool that counts its calls in a file, and waits in the middle.
+type work struct {
+	Effects string `json:"effects"` // file that gets a line for each call
+	Begun   string `json:"begun"`   // FIFO that is written to when the effect is there
+	Go      string `json:"go"`      // FIFO that is read before the result; none if empty
+	Pad     string `json:"pad"`     // makes the call long
+}
+
+func (w work) do() (string, error) {
+	f, err := os.OpenFile(w.Effects, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintln(f, "effect")
+	if err := f.Close(); err != nil {
+		return "", err
+	}
+	if w.Begun != "" {
+		if err := os.WriteFile(w.Begun, []byte("begun"), 0); err != nil {
+			return "", err
+		}
+	}
+	if w.Go == "" {
+		return "done", nil
+	}
+	text, err := os.ReadFile(w.Go)
+	return "done " + string(text), err
+}
+
+// serveOlder serves as servers before 2026-07-28 do: it refuses a second handshake, does one
+// thing at a time, and asks a person with a request of its own.
+func serveOlder() {
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 8<<20)
+	type message struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+		Params struct {
+			Name      string `json:"name"`
+			Arguments work   `json:"arguments"`
+		} `json:"params"`
+		Result struct {
+			Content map[string]any `json:"content"`
+		} `json:"result"`
+	}
+	answer := func(id json.RawMessage, result string) {
+		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, result)
+	}
+	said := func(id json.RawMessage, text string) {
+		answer(id, fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, text))
+	}
+	greeted := false
+	var asking json.RawMessage
+	for in.Scan() {
+		var m message
+		if json.Unmarshal(in.Bytes(), &m) != nil {
+			fmt.Fprintln(os.Stderr, "no message:", in.Text())
+			os.Exit(4)
+		}
+		switch {
+		case m.Method == "initialize":
+			if greeted {
+				os.Exit(5)
+			}
+			greeted = true
+			answer(m.ID, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"older","version":"1"}}`)
+		case m.Method == "tools/list":
+			answer(m.ID, `{"tools":[{"name":"work","inputSchema":{"type":"object"}},{"name":"ask","inputSchema":{"type":"object"}},{"name":"pid","inputSchema":{"type":"object"}}]}`)
+		case m.Method == "tools/call" && m.Params.Name == "pid":
+			said(m.ID, fmt.Sprint(os.Getpid()))
+		case m.Method == "tools/call" && m.Params.Name == "ask":
+			asking = m.ID
+			fmt.Println(`{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"which colour?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string"}}}}}`)
+		case m.Method == "tools/call":
+			text, err := m.Params.Arguments.do()
+			said(m.ID, fmt.Sprint(text, err))
+		case m.Method == "" && string(m.ID) == "7":
+			if asking == nil {
+				os.Exit(6) // nobody has asked, or a second answer
+			}
+			said(asking, fmt.Sprint(m.Result.Content["colour"]))
+			asking = nil
+		case m.ID != nil:
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}`+"\n", m.ID)
+		}
+	}
 }
 
 // serveOld serves like an old server that ignores what it does not know.

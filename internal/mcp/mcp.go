@@ -6,6 +6,8 @@
 //   - A server that ends while it is needed is started again, after a pause that grows.
 //   - A call ends when the server has been silent for too long, and progress is not silence.
 //   - Nothing is left behind: a server that is closed ends with all its processes.
+//   - A program that is busy with a call outlives the engine: the next one goes on with it, and
+//     no request is sent to it twice.
 //   - What a server says about itself is for display. Nothing is allowed and nothing is
 //     repeated because of it.
 //

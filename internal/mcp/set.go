@@ -29,6 +29,18 @@ type Options struct {
 	Logs      *Logs               // nothing is kept if nil
 	Version   string              // version of this program
 	Logins    *Logins             // logins to servers over HTTP; there are none if nil
+	// State returns the folder in which is kept what the next engine has to know of the servers
+	// of a session that are programs. They end with the engine if it is nil.
+	State func(event.SessionID) string
+	Lists string // folder in which the lists of tools are kept; they are not kept if it is empty
+}
+
+// state returns the folder for what is kept of the servers of a session; empty if nothing is.
+func (o *Options) state(id event.SessionID) string {
+	if o.State == nil {
+		return ""
+	}
+	return o.State(id)
 }
 
 // Surroundings are what the servers of a session have in common.
@@ -45,14 +57,24 @@ type Events struct {
 	Status  func(server string, status Status, why string)
 	Changed func(server string, what event.Type) // a list of the server has changed
 	// Elicit puts a question of a server to a person. Servers are told that nobody can be
-	// asked if it is nil.
-	Elicit func(ctx context.Context, server string, p *sdk.ElicitParams) (*sdk.ElicitResult, error)
+	// asked if it is nil. A question with a key may have been put before, by an earlier engine
+	// too, and is the same one then.
+	Elicit func(ctx context.Context, server, key string, p *sdk.ElicitParams) (*sdk.ElicitResult, error)
+	// Begun tells that a new connection to a server was begun: nobody waits any more for the
+	// answers to what it has asked before. It may be nil.
+	Begun func(server string)
 	// Token asks the program behind the session for a token. It reports false if there is
 	// no program that gives any. An empty token means that it gives none now. It may be nil.
 	Token func(ctx context.Context, q TokenRequest) (token string, asked bool)
 	// Login tells a person that a server wants a login, and waits until the person has said
 	// that it was made, or ctx ends. It reports false if nobody says that. It may be nil.
 	Login func(ctx context.Context, server Server, more bool) bool
+}
+
+func (e *Events) begun(server string) {
+	if e.Begun != nil {
+		e.Begun(server)
+	}
 }
 
 // A Set is the servers of one session.
@@ -69,6 +91,7 @@ type Set struct {
 	clients map[string]*client
 
 	version atomic.Int64
+	leaving atomic.Bool // true if the engine ends
 }
 
 // Version returns a number that changes with the tools that the set offers.
@@ -91,6 +114,7 @@ func (s *Set) Configure(servers []Server) {
 		if !slices.ContainsFunc(servers, func(v Server) bool { return reflect.DeepEqual(v, c.config) }) {
 			gone = append(gone, c)
 			delete(s.clients, name)
+			c.journal.drop() // a client with the same name begins its own
 		}
 	}
 	var fresh []*client
@@ -111,6 +135,35 @@ func (s *Set) Configure(servers []Server) {
 			c.start()
 		}
 	}
+}
+
+// Detach leaves the programs to the next engine that are busy with a call: nothing is sent to
+// them any more, and Close does not end them.
+func (s *Set) Detach() { s.leaving.Store(true) }
+
+// Forget lets nobody go on with the programs of the set, which is going to be closed.
+func (s *Set) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.clients {
+		c.journal.drop()
+	}
+}
+
+// Settle says that the result of a call is stored, or is not wanted any more.
+func (s *Set) Settle(server, key string) {
+	c, err := s.client(server)
+	if err != nil {
+		return // it was removed, and its process has ended
+	}
+	c.mu.Lock()
+	pipe := c.pipe
+	c.mu.Unlock()
+	if pipe != nil {
+		pipe.settle(key)
+		return
+	}
+	c.journal.settle(key)
 }
 
 // Close ends all connections at the same time, and all programs with their children.

@@ -35,7 +35,7 @@ type testSet struct {
 }
 
 // open opens a set of servers that are this program.
-func open(t *testing.T, elicit func(context.Context, string, *sdk.ElicitParams) (*sdk.ElicitResult, error), servers ...mcp.Server) *testSet {
+func open(t *testing.T, elicit func(context.Context, string, string, *sdk.ElicitParams) (*sdk.ElicitResult, error), servers ...mcp.Server) *testSet {
 	t.Helper()
 	manager, err := process.Open(t.TempDir(), process.Options{Shell: process.Shell()})
 	if err != nil {
@@ -229,7 +229,7 @@ func TestAChangedListIsReadAgain(t *testing.T) {
 }
 
 func TestAQuestionOfAServerIsPutToAPerson(t *testing.T) {
-	s := open(t, func(_ context.Context, server string, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+	s := open(t, func(_ context.Context, server, _ string, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 		if server != "one" || p.Message != "which colour?" {
 			t.Errorf("the question: %s, %+v", server, p)
 		}

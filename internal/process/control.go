@@ -147,6 +147,12 @@ func (m *Manager) WriteStdin(ctx context.Context, owner Owner, id ID, in Input) 
 	}
 }
 
+// Consume says that the output of a pipe before an offset is not needed any more: it may be
+// removed, and the process may write more.
+func (m *Manager) Consume(ctx context.Context, owner Owner, id ID, offset int64) error {
+	return m.control(ctx, owner, id, record.New(keeper.Consume).WithInt("at", offset))
+}
+
 // Resize changes the size of the process's terminal.
 func (m *Manager) Resize(ctx context.Context, owner Owner, id ID, size Size) error {
 	p, err := m.find(owner, id)

@@ -174,7 +174,7 @@ func (p *proc) info() Info {
 	s := p.start.spec
 	i := Info{
 		ID: p.id, Key: s.Key, Owner: s.Owner, Command: s.Command, Args: s.Args, Dir: s.Dir, Title: s.Title,
-		Class: s.Class, TTY: s.TTY != nil, Stdin: s.Stdin, Profile: s.Profile, Free: s.Profile == sandbox.None && p.m.opts.Sandbox.Confines(),
+		Class: s.Class, TTY: s.TTY != nil, Stdin: s.Stdin, Pipe: s.Pipe, Profile: s.Profile, Free: s.Profile == sandbox.None && p.m.opts.Sandbox.Confines(),
 		State: st.state, Reason: st.reason, PID: st.pid, Created: p.start.time, Started: st.started, Ended: st.ended,
 		Reading: reading && !st.state.Ended(), Exit: st.exit, Lingering: st.lingering, Gone: st.gone, Unkept: st.lost && p.start.boot == p.m.boot, Survivors: survivors, Seen: st.seen, Dropped: st.dropped,
 		Output: p.output(st),

@@ -27,6 +27,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/abide-run/abide/internal/process/keeper"
 	"github.com/abide-run/abide/internal/process/sandbox"
 )
 
@@ -76,6 +77,10 @@ type Spec struct {
 	Stdin  bool  // true if standard input stays open for WriteStdin; otherwise it is empty
 	Limits Limits
 	Quota  int64 // bytes of disk for the output; Options.Quota if zero
+	// Pipe is true if the standard output is a stream of messages for one reader: nothing of
+	// it is dropped but what was consumed, and the command waits when Quota bytes were not
+	// consumed yet. It needs no terminal.
+	Pipe bool
 }
 
 // A Class says what is expected of a command. Limits hold for both.
@@ -129,6 +134,7 @@ type Info struct {
 	Class   Class
 	TTY     bool
 	Stdin   bool
+	Pipe    bool            // true if nothing of the standard output is dropped before it was consumed
 	Profile sandbox.Profile // how the command is confined; empty if it is not
 	Free    bool            // true if the command is not confined, and others here are
 
@@ -234,6 +240,9 @@ type Run struct {
 
 // MaxRun is the longest time between the first and the last byte of a run.
 const MaxRun = time.Second
+
+// MaxInput is how many bytes of an input are written at once: a longer one is several.
+const MaxInput = keeper.MaxInput
 
 // An Input is what WriteStdin writes to the standard input of a process.
 type Input struct {

@@ -123,6 +123,8 @@ func checkLimits(o *Options, s *Spec) error {
 		return invalid("class", "%q is neither %q nor %q", s.Class, OneShot, Service)
 	case s.Limits.Time < 0 || s.Limits.Memory < 0 || s.Limits.Processes < 0:
 		return invalid("limits", "they cannot be negative")
+	case s.Pipe && s.TTY != nil:
+		return invalid("pipe", "a terminal is none")
 	case s.Quota < 0 || s.Quota > 0 && s.Quota < output.MinQuota:
 		return invalid("quota", "the minimum is %d bytes", output.MinQuota)
 	}
@@ -152,7 +154,7 @@ func (i startInfo) record() record.Record {
 	s := i.spec
 	r := record.New("spec").With("key", s.Key).With("owner", string(s.Owner)).With("command", s.Command).
 		WithAll("arg", s.Args).With("dir", s.Dir).With("title", s.Title).With("class", string(s.Class)).
-		WithFlag("stdin", s.Stdin).WithFlag("tty", s.TTY != nil).WithInt("quota", s.Quota)
+		WithFlag("stdin", s.Stdin).WithFlag("pipe", s.Pipe).WithFlag("tty", s.TTY != nil).WithInt("quota", s.Quota)
 	if s.Profile != sandbox.None {
 		r = r.With("profile", string(s.Profile))
 	}
@@ -163,7 +165,7 @@ func parseStartInfo(r record.Record) (startInfo, error) {
 	b := startInfo{
 		spec: Spec{
 			Key: r.Get("key"), Owner: Owner(r.Get("owner")), Command: r.Get("command"), Args: r.All("arg"), Dir: r.Get("dir"),
-			Title: r.Get("title"), Class: Class(r.Get("class")), Stdin: r.Flag("stdin"), Quota: r.Int("quota"),
+			Title: r.Get("title"), Class: Class(r.Get("class")), Stdin: r.Flag("stdin"), Pipe: r.Flag("pipe"), Quota: r.Int("quota"),
 			Profile: sandbox.Profile(r.Get("profile")),
 		},
 		time: time.Unix(0, r.Int("time")), boot: r.Get("boot"), marker: r.Get("marker"),
@@ -184,7 +186,7 @@ func (o *Options) launch(b startInfo, s Spec, c sandbox.Confinement) record.Reco
 	})
 	env = append(env, "PWD="+s.Dir, keeper.Marker+"="+b.marker)
 	r := record.New(keeper.Launch).WithAll("arg", s.Args).WithAll("env", env).With("dir", s.Dir).
-		WithFlag("stdin", s.Stdin).WithInt("quota", s.Quota).WithInt("nice", int64(o.Nice)).WithInt("oom", int64(o.OOMScore)).
+		WithFlag("stdin", s.Stdin).WithFlag("pipe", s.Pipe).WithInt("quota", s.Quota).WithInt("nice", int64(o.Nice)).WithInt("oom", int64(o.OOMScore)).
 		WithInt("grace", int64(o.Grace)).WithInt("limit_time", int64(s.Limits.Time)).
 		WithInt("limit_memory", s.Limits.Memory).WithInt("limit_processes", int64(s.Limits.Processes))
 	if s.TTY != nil {

@@ -201,7 +201,7 @@ func (h *Host) removeRest(id event.SessionID) error {
 		if tx.State.Seq > 0 {
 			return nil
 		}
-		h.closeMCP(id)
+		h.closeMCP(id, true)
 		return h.opts.Forget(h.ctx, id)
 	}})
 }

@@ -332,6 +332,7 @@ func (h *Host) Close() {
 	}
 	h.mu.Unlock()
 	h.outages.close()
+	h.leaveMCP()
 	h.cancel(ErrClosed)
 	h.closeAllMCP()
 	h.work.Wait()
@@ -435,7 +436,7 @@ func (h *Host) evict(s *Session) {
 	}
 	s.mailbox.gone = true
 	delete(h.sessions, s.id)
-	h.closeMCP(s.id)
+	h.closeMCP(s.id, !s.log.info.Active)
 }
 
 // Resident counts the sessions in memory.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -32,6 +33,19 @@ type mcpSets struct {
 	closed bool
 	work   sync.WaitGroup
 	tokens map[string]chan tokenAnswer // requests for tokens that programs have not answered, by id
+	calls  map[mcpCallID]mcpCall       // calls that servers were sent and whose results are not stored
+}
+
+// An mcpCallID names a call of a session.
+type mcpCallID struct {
+	session event.SessionID
+	call    string
+}
+
+// An mcpCall is a call that a server was sent.
+type mcpCall struct {
+	set         *mcp.Set
+	server, key string
 }
 
 // An mcpSet is the servers of a session.
@@ -99,6 +113,7 @@ func (h *Host) mcpServers(ctx context.Context, id event.SessionID, config event.
 		return nil, err
 	}
 	if open != nil {
+		open.Forget()
 		h.mcp.work.Go(open.Close)
 	}
 	set := mcp.Open(*h.opts.MCP, mcp.Surroundings{Session: owner, Dir: config.WorkingDirectory, Env: env, Sealed: config.Sealed}, servers, h.mcpEvents(owner))
@@ -163,9 +178,10 @@ func (h *Host) mcpEvents(owner event.SessionID) mcp.Events {
 				h.tellMCP(owner, event.MCPToolsChangedData{ServerName: server})
 			}
 		},
-		Elicit: func(ctx context.Context, server string, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
-			return h.elicitForMCP(ctx, owner, server, p)
+		Elicit: func(ctx context.Context, server, key string, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+			return h.elicitForMCP(ctx, owner, server, key, p)
 		},
+		Begun: func(server string) { h.closeMCPForms(owner, server) },
 		Token: func(ctx context.Context, q mcp.TokenRequest) (string, bool) { return h.askForToken(ctx, owner, q) },
 		Login: func(ctx context.Context, server mcp.Server, more bool) bool {
 			return h.askForLogin(ctx, owner, server, more)
@@ -173,9 +189,10 @@ func (h *Host) mcpEvents(owner event.SessionID) mcp.Events {
 	}
 }
 
-// elicitForMCP puts a question of a server to a person. It is an open question of the
-// session, which anybody who may can answer; it ends with the connection to the server.
-func (h *Host) elicitForMCP(ctx context.Context, owner event.SessionID, server string, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+// elicitForMCP puts a question of a server to a person, or finds the one that an earlier engine
+// has put. It is an open question of the session, which anybody who may can answer; it ends
+// with the connection to the server, and not with the engine if the server goes on.
+func (h *Host) elicitForMCP(ctx context.Context, owner event.SessionID, server, key string, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 	if p.Mode != "" && p.Mode != "form" {
 		return &sdk.ElicitResult{Action: turn.Dismiss}, nil // nobody is sent to a page that a server names
 	}
@@ -184,7 +201,7 @@ func (h *Host) elicitForMCP(ctx context.Context, owner event.SessionID, server s
 		return nil, err
 	}
 	message := fmt.Sprintf("The MCP server %s asks: %s", server, p.Message)
-	filled, err := h.Questions.Elicit(ctx, owner, event.ElicitationAskedData{Message: message, Schema: schema, Source: server}, func() bool { return false })
+	filled, err := h.Questions.Elicit(ctx, owner, event.ElicitationAskedData{Message: message, Schema: schema, Source: server, Key: key}, func() bool { return h.ctx.Err() != nil })
 	if errors.Is(err, ErrNobody) {
 		return &sdk.ElicitResult{Action: turn.Cancel}, nil
 	}
@@ -198,13 +215,108 @@ func (h *Host) elicitForMCP(ctx context.Context, owner event.SessionID, server s
 	return result, err
 }
 
-// closeMCP ends the servers of a session that is no longer in memory.
-func (h *Host) closeMCP(id event.SessionID) {
+// closeMCPForms closes the questions of a server that has begun anew: it does not wait for the
+// answers any more. Those for a login are no questions of the server.
+func (h *Host) closeMCPForms(owner event.SessionID, server string) {
+	s := h.peek(owner)
+	if s == nil {
+		return
+	}
+	s.post(func(tx *txn) error {
+		for _, form := range tx.State.Exchanges.Forms() {
+			d, err := event.As[event.ElicitationAskedData](form.Asked)
+			if err != nil || d.Source != server || d.Budget != nil || string(d.Schema) == loginForm {
+				continue
+			}
+			record, _, err := tx.State.FillIn(form.RequestID, "", turn.Filled{Action: turn.Cancel})
+			if err == nil {
+				err = tx.record(record...)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// closeMCP ends the servers of a session that is no longer in memory. With done, they are not
+// needed by the next engine either: those that an earlier one has left are ended, too.
+func (h *Host) closeMCP(id event.SessionID, done bool) {
 	h.mcp.mu.Lock()
 	defer h.mcp.mu.Unlock()
+	maps.DeleteFunc(h.mcp.calls, func(c mcpCallID, _ mcpCall) bool { return c.session == id })
 	if open := h.mcp.open[id]; open != nil {
 		delete(h.mcp.open, id)
+		open.Forget()
 		h.mcp.work.Go(open.Close)
+		return
+	}
+	if !done || h.opts.MCP == nil || h.mcp.closed {
+		return
+	}
+	if end := mcp.TakeLeft(*h.opts.MCP, id); end != nil {
+		h.mcp.work.Go(func() { end(context.WithoutCancel(h.ctx)) })
+	}
+}
+
+// leaveMCP leaves the servers to the next engine that are busy with a call, of this engine or of
+// a turn that this one does not go on with.
+func (h *Host) leaveMCP() {
+	busy, open := make(map[*mcp.Set]bool), make(map[event.SessionID]*mcp.Set)
+	h.mcp.mu.Lock()
+	for _, c := range h.mcp.calls {
+		busy[c.set] = true
+	}
+	for owner, o := range h.mcp.open {
+		open[owner] = o.Set
+	}
+	h.mcp.mu.Unlock()
+	for owner, set := range open {
+		if busy[set] || !h.Work.GoesOn(owner) {
+			set.Detach()
+		}
+	}
+}
+
+// noteMCPCall notes that a server is sent a call.
+func (h *Host) noteMCPCall(id mcpCallID, c mcpCall) {
+	h.mcp.mu.Lock()
+	defer h.mcp.mu.Unlock()
+	if h.mcp.calls == nil {
+		h.mcp.calls = make(map[mcpCallID]mcpCall)
+	}
+	h.mcp.calls[id] = c
+}
+
+// callsAny reports whether a server was sent a call whose result is not stored.
+func (m *mcpSets) callsAny() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.calls) > 0
+}
+
+// settleMCPCalls tells servers that the results of calls are stored.
+func (h *Host) settleMCPCalls(id event.SessionID, stored []event.Event) {
+	if !h.mcp.callsAny() {
+		return
+	}
+	for _, e := range stored {
+		if e.Type != event.ToolComplete {
+			continue
+		}
+		d, err := event.As[event.ToolCompleteData](e)
+		if err != nil {
+			continue
+		}
+		name := mcpCallID{id, d.ToolCallID}
+		h.mcp.mu.Lock()
+		c, ok := h.mcp.calls[name]
+		delete(h.mcp.calls, name)
+		h.mcp.mu.Unlock()
+		if ok {
+			c.set.Settle(c.server, c.key)
+		}
 	}
 }
 
@@ -318,11 +430,16 @@ func (tx *txn) nameMCPTools(list []event.ToolRequest) []event.ToolRequest {
 // CallTool calls a tool of an MCP server of a session. A failure is a result that says
 // whether the call may have happened.
 func (m MCP) CallTool(ctx context.Context, call tool.Call, t event.MCPTool) (tool.Result, error) {
+	again := call.Attempt > 1 && !t.Repeatable
 	set, err := m.set(ctx, call.Session)
 	if err != nil {
+		if again {
+			return unknownMCPCall(), ctx.Err()
+		}
 		return tool.Fail(fmt.Sprintf("The call was not made: %v.", err)), ctx.Err()
 	}
-	request := mcp.Request{Server: t.Server, Tool: t.Tool, Arguments: call.Arguments}
+	request := mcp.Request{Server: t.Server, Tool: t.Tool, Arguments: call.Arguments, Key: call.Key, Again: call.Attempt > 1}
+	m.host.noteMCPCall(mcpCallID{call.Session, call.ID}, mcpCall{set, t.Server, call.Key})
 	if request.Meta, err = m.askMeta(ctx, call, t); err != nil {
 		return tool.Result{}, err
 	}
@@ -331,17 +448,21 @@ func (m MCP) CallTool(ctx context.Context, call tool.Call, t event.MCPTool) (too
 		return tool.Result{}, ctx.Err()
 	}
 	if err != nil {
-		return failedMCPCall(t, err), nil
+		return failedMCPCall(t, err, again), nil
 	}
 	return m.result(ctx, call.Session, result)
 }
 
 // failedMCPCall returns the result of a call that the server has not answered with a result.
-func failedMCPCall(t event.MCPTool, err error) tool.Result {
+// With again, an earlier engine has made the call, perhaps: what could not be done now was
+// possibly done then.
+func failedMCPCall(t event.MCPTool, err error, again bool) tool.Result {
 	var away *mcp.Unavailable
 	var silence *mcp.Silence
 	var login *mcp.LoginWanted
 	switch {
+	case errors.Is(err, mcp.ErrUnknown), again && !mcp.Answered(err) && !errors.As(err, &silence):
+		return unknownMCPCall()
 	case errors.As(err, &login):
 		return tool.Fail(loginFailure(t, login))
 	case errors.As(err, &away), errors.Is(err, mcp.ErrNotFound):
@@ -354,6 +475,14 @@ func failedMCPCall(t event.MCPTool, err error) tool.Result {
 		return tool.Fail(fmt.Sprintf("The MCP server %s refused the call: %v", t.Server, err))
 	}
 	return tool.Fail(fmt.Sprintf("The MCP server %s ended during the call (%v). The call may have happened, in part or in full. Check before you repeat it; the server is started again when it is needed.", t.Server, err))
+}
+
+// unknownMCPCall returns the result of a call that an earlier engine has begun, and of which
+// nobody knows more.
+func unknownMCPCall() tool.Result {
+	r := tool.Fail(turn.TextUnknown)
+	r.Code = event.CodeInterrupted
+	return r
 }
 
 // result converts the result of a call. A long text goes to a file.

@@ -143,6 +143,7 @@ func (s *Session) followUp(tx *txn) {
 	s.finishExchanges()
 	s.freeHeld()
 	s.watchTasks()
+	s.host.settleMCPCalls(s.id, tx.stored)
 	for _, f := range tx.afterCommit {
 		f()
 	}

@@ -25,6 +25,10 @@ const (
 	textUnknown  = "This call was begun when the runtime stopped, and its outcome is unknown: it may have happened, in part or in full. Check before you repeat it."
 )
 
+// TextUnknown is the result of a call that an earlier engine has begun, if nobody knows what
+// became of it.
+const TextUnknown = textUnknown
+
 // Judge finds out whether an intended call may be made, and returns what is to
 // be recorded: a failure, an open question, or that the call begins.
 func (c Catalog) Judge(s *State, call *Call) []event.Payload {
@@ -284,7 +288,7 @@ func (c Catalog) begin(s *State, call *Call, granted bool, decision event.Decisi
 // longer runs: that the call begins again, or that its outcome is unknown.
 func (c Catalog) Recover(s *State, call *Call) []event.Payload {
 	t := c.find(s, call.Request.Name)
-	if t == nil || t.Spec().Replay == tool.Once {
+	if t == nil || call.once || t.Spec().Replay == tool.Once { // an older version may have recorded another class
 		return []event.Payload{refused(s, call, event.CodeInterrupted, textUnknown)}
 	}
 	return []event.Payload{event.ToolBegunData{

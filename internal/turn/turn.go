@@ -52,6 +52,7 @@ type Call struct {
 	Decision *event.Decision // decision that allowed the call; nil before it begins
 	Granted  bool            // the call may use what the session's scope does not list
 	Detaches bool            // the work of the call can go on as a task
+	once     bool            // the last attempt was recorded as one that must not be repeated
 	Key      string          // key of the call for its tool; the same in every attempt
 	Attempt  int
 	Begun    time.Time // time at which the first attempt was recorded
@@ -220,6 +221,7 @@ func (t *Turn) beginCall(d event.ToolBegunData, at time.Time) {
 		c.Begun = at
 	}
 	c.Key, c.Attempt, c.Granted, c.Detaches, c.Decision = d.Key, d.Attempt, d.Granted, d.Detaches, d.Decision
+	c.once = d.Replay == tool.Once.String()
 }
 
 // settle keeps the working directory in which a call was judged: the call is made there,

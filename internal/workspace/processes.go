@@ -40,6 +40,10 @@ type Processes interface {
 	// WriteStdin writes to the standard input of a process. An input with a key is
 	// delivered once, however often it is written.
 	WriteStdin(ctx context.Context, owner process.Owner, id process.ID, in process.Input) error
+	// Consume says that the output of a pipe before an offset is not needed any more. A
+	// workspace elsewhere has no pipes: it keeps the output up to the quota, and this does
+	// nothing there.
+	Consume(ctx context.Context, owner process.Owner, id process.ID, offset int64) error
 	// Resize changes the size of a process's terminal.
 	Resize(ctx context.Context, owner process.Owner, id process.ID, size process.Size) error
 	// Signal sends a signal to a process and its group.

@@ -126,7 +126,7 @@ const EngineLogName = "engine.log"
 // Reserved reports whether a file or folder directly in the data folder has a purpose of its own,
 // so that it cannot be the store: it may be emptied, replaced or removed.
 func Reserved(name string) bool {
-	return slices.Contains([]string{"lock", "sock", TokenName, EngineLogName, "mcp.json", "mcp-logins", "mcp-logs", "sessions", "processes", "deletions"}, name)
+	return slices.Contains([]string{"lock", "sock", TokenName, EngineLogName, "mcp.json", "mcp-logins", "mcp-logs", "mcp-state", "mcp-tools", "sessions", "processes", "deletions"}, name)
 }
 
 // Database returns the path of the store.
@@ -146,6 +146,13 @@ func (f *Folder) MCPServers() string { return f.path("mcp.json") }
 
 // MCPLogins returns the file with the logins to MCP servers, which are sealed.
 func (f *Folder) MCPLogins() string { return f.path("mcp-logins") }
+
+// MCPState returns the folder with what the next engine has to know of the MCP servers of a
+// session.
+func (f *Folder) MCPState(id string) string { return f.path("mcp-state", fileName(id)) }
+
+// MCPTools returns the folder with the tools that MCP servers had when they were last listed.
+func (f *Folder) MCPTools() string { return f.path("mcp-tools") }
 
 // MCPLogs returns the folder of the logs of MCP servers.
 func (f *Folder) MCPLogs() string { return f.path("mcp-logs") }

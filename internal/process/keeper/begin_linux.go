@@ -22,6 +22,9 @@ var buf [128 << 10]byte
 // begin starts the command.
 func (k *keeper) begin() error {
 	k.log = output.NewWriter(k.dir, k.launch.Int("quota"))
+	if k.pipe = k.launch.Flag("pipe"); k.pipe {
+		k.log = output.NewPipe(k.dir, k.launch.Int("quota"))
+	}
 	args, env := k.launch.All("arg"), k.launch.All("env")
 	dir := k.launch.Get("dir")
 	if err := checkDir(dir); err != nil {

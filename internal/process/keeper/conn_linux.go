@@ -276,6 +276,9 @@ func (k *keeper) handleRequest(c *conn, r record.Record) {
 		k.reportSize()
 	case Stdin:
 		k.queueInput(c, r)
+	case Consume:
+		k.log.Consume(r.Int("at"))
+		c.answer(nil)
 	case Resize:
 		if k.terminal < 0 {
 			c.answer(errors.New("the process has no terminal"))

@@ -46,15 +46,16 @@ const MaxInput = 64 << 10
 
 // Kinds of records between a keeper and its daemon.
 const (
-	Launch = "launch" // to the keeper: what to run. Only on the launch socket
-	Go     = "go"     // to the keeper: run it, the spec is on disk. Only on the launch socket
-	Watch  = "watch"  // to the keeper: report changes on this connection
-	Meet   = "meet"   // to the keeper: serve the connection that comes with this record
-	Arm    = "arm"    // to the keeper: report once that there is output after an offset
-	Stdin  = "stdin"  // to the keeper: write to the standard input of the command
-	Resize = "resize" // to the keeper: change the size of the terminal
-	Signal = "signal" // to the keeper: send a signal. Also in the journal, before the signal is sent
-	Stop   = "stop"   // to the keeper: end the command and its children
+	Launch  = "launch"  // to the keeper: what to run. Only on the launch socket
+	Go      = "go"      // to the keeper: run it, the spec is on disk. Only on the launch socket
+	Watch   = "watch"   // to the keeper: report changes on this connection
+	Meet    = "meet"    // to the keeper: serve the connection that comes with this record
+	Arm     = "arm"     // to the keeper: report once that there is output after an offset
+	Stdin   = "stdin"   // to the keeper: write to the standard input of the command
+	Consume = "consume" // to the keeper: the output before an offset is not needed any more. Only for a pipe
+	Resize  = "resize"  // to the keeper: change the size of the terminal
+	Signal  = "signal"  // to the keeper: send a signal. Also in the journal, before the signal is sent
+	Stop    = "stop"    // to the keeper: end the command and its children
 
 	OK      = "ok"      // from the keeper: the request was carried out
 	Refused = "refused" // from the keeper: the request was not carried out, and why

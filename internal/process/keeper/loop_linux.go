@@ -1,10 +1,12 @@
 package keeper
 
 import (
+	"slices"
 	"syscall"
 	"time"
 	"unsafe"
 
+	"github.com/abide-run/abide/internal/process/output"
 	"github.com/abide-run/abide/internal/process/record"
 	"github.com/abide-run/abide/internal/process/sys"
 )
@@ -41,7 +43,9 @@ func (k *keeper) wait() {
 	k.poll(k.pidfd, sys.PollIn)
 	k.poll(k.listener, sys.PollIn)
 	for i := range k.outputs {
-		k.poll(k.outputs[i].fd, sys.PollIn)
+		if s := &k.outputs[i]; k.takes(s.stream) {
+			k.poll(s.fd, sys.PollIn)
+		}
 	}
 	if len(k.waiting) > 0 {
 		k.poll(k.stdin, sys.PollOut)
@@ -75,7 +79,7 @@ func (k *keeper) ready(fd int) bool {
 // timeout returns the time until something is due; a negative time is for ever.
 func (k *keeper) timeout(now time.Time) time.Duration {
 	var next time.Time
-	for _, t := range [...]time.Time{k.until, k.termAt, k.killAt, k.checkLimitsAt, k.listenAt, k.checkReadingAt} {
+	for _, t := range [...]time.Time{k.until, k.termAt, k.killAt, k.checkLimitsAt, k.listenAt, k.checkReadingAt, k.retryAt} {
 		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
 			next = t
 		}
@@ -116,12 +120,58 @@ func (k *keeper) read(s *source, most int) int {
 		k.closeSource(s)
 		return 0
 	}
-	k.log.Append(s.stream, buf[:n], time.Now().UnixMicro())
-	s.enlargePipe(n)
+	k.store(s.stream, buf[:n], time.Now())
+	if !k.pipe { // it would only hold more that its reader has no space for
+		s.enlargePipe(n)
+	}
 	k.midLine = buf[n-1] != '\n'
 	k.noteActivity()
 	k.reportSize()
 	return n
+}
+
+// takes reports whether output of a stream is read now. The standard output of a pipe waits in
+// the command while its reader is behind or the disk is full.
+func (k *keeper) takes(s output.Stream) bool {
+	return !k.pipe || s != output.Stdout || len(k.held) == 0 && !k.log.Full()
+}
+
+// store moves output to the log. What cannot be kept is dropped and counted, except the
+// standard output of a pipe: that is held back, and written later.
+func (k *keeper) store(s output.Stream, p []byte, now time.Time) {
+	switch {
+	case !k.pipe:
+		k.log.Append(s, p, now.UnixMicro())
+	case s != output.Stdout && (k.log.Full() || len(k.held) > 0):
+		k.log.Skip(s, p)
+	case s != output.Stdout:
+		k.log.Append(s, p, now.UnixMicro())
+	case len(k.held) > 0: // at the end of the command everything is read
+		k.held = append(k.held, p...)
+	default:
+		if n := k.log.Write(s, p, now.UnixMicro()); n < len(p) {
+			k.held, k.retryAt = slices.Clone(p[n:]), now.Add(lastRound)
+		}
+	}
+}
+
+// storeHeld tries again to write what was held back. At the end of the command there is no
+// other time: what cannot be written then is dropped and counted.
+func (k *keeper) storeHeld(now time.Time, last bool) {
+	if k.retryAt = (time.Time{}); len(k.held) == 0 {
+		return
+	}
+	k.held = k.held[k.log.Write(output.Stdout, k.held, now.UnixMicro()):]
+	switch {
+	case len(k.held) == 0:
+		k.held = nil
+	case last:
+		k.log.Skip(output.Stdout, k.held)
+		k.held = nil
+	default:
+		k.retryAt = now.Add(lastRound)
+	}
+	k.reportSize()
 }
 
 // closeSource stops reading a source. A terminal stays open, because a child may open it
@@ -176,6 +226,7 @@ func (k *keeper) drainAll() {
 			k.readUpTo(s, k.available(s))
 		}
 	}
+	k.storeHeld(time.Now(), k.childless)
 }
 
 // reap waits for the children that ended.
@@ -266,6 +317,9 @@ func (k *keeper) runTimers(now time.Time) {
 	}
 	if due(k.killAt, now) {
 		k.killRound(now)
+	}
+	if due(k.retryAt, now) {
+		k.storeHeld(now, false)
 	}
 	if due(k.checkReadingAt, now) {
 		k.checkReading(now)

@@ -45,6 +45,9 @@ type keeper struct {
 	free      bool   // true when the Ended record is in the journal
 
 	outputs [2]source
+	pipe    bool      // true if nothing of the standard output may be dropped
+	held    []byte    // standard output of a pipe that could not be written to the log yet
+	retryAt time.Time // time of the next attempt to write it
 	polled  []sys.PollFD
 	daemons
 	inputs

@@ -20,6 +20,7 @@ type Writer struct {
 	head    int      // number of closed segments at the beginning that are never removed
 	used    int64    // bytes on disk of the closed segments
 	partial bool     // true if some bytes were not kept
+	pipe    bool     // true if only what was consumed is removed
 
 	data, index int    // descriptors of the open segment; -1 if there is none
 	open        extent // the open segment
@@ -42,6 +43,27 @@ func NewWriter(dir int, quota int64) *Writer {
 	return &Writer{dir: dir, quota: max(quota, MinQuota), data: -1, index: -1, scratch: make([]byte, 0, 64)}
 }
 
+// NewPipe returns a Writer of a new log of which only what was consumed is removed. The quota
+// is the size at which it is full; it can be written to all the same.
+func NewPipe(dir int, quota int64) *Writer {
+	w := NewWriter(dir, quota)
+	w.pipe = true
+	return w
+}
+
+// Full reports whether a pipe has reached its quota.
+func (w *Writer) Full() bool { return w.pipe && w.used+w.open.size() >= w.quota }
+
+// Consume removes the segments of a pipe that end before an offset. The last segment stays, so
+// that readers find the end of the log.
+func (w *Writer) Consume(offset int64) {
+	for w.pipe && len(w.kept) > 0 && (len(w.kept) > 1 || w.data >= 0) && w.kept[0].offset+w.kept[0].data <= offset {
+		w.remove(w.kept[0])
+		w.used -= w.kept[0].size()
+		w.kept = w.kept[:copy(w.kept, w.kept[1:])]
+	}
+}
+
 // Totals counts what was written so far.
 func (w *Writer) Totals() Totals { return w.totals }
 
@@ -54,28 +76,35 @@ func (w *Writer) Kept() int64 {
 	return n
 }
 
-// Append adds bytes that came from a stream; now is in microseconds.
+// Append adds bytes that came from a stream; now is in microseconds. Those that cannot be
+// written are skipped.
 func (w *Writer) Append(s Stream, p []byte, now int64) {
-	for len(p) > 0 {
+	if n := w.Write(s, p, now); n < len(p) {
+		w.Skip(s, p[n:])
+	}
+}
+
+// Write adds as many bytes as can be written, and returns their number.
+func (w *Writer) Write(s Stream, p []byte, now int64) (done int) {
+	for done < len(p) {
 		n := w.space(s, now)
 		if n <= 0 {
 			w.finish()
 			if !w.begin() {
-				w.skip(s, p)
-				return
+				return done
 			}
 			continue
 		}
-		part := p[:min(int64(len(p)), n)]
+		part := p[done:min(int64(len(p)), int64(done)+n)]
 		kept := w.write(s, part, now)
 		w.count(s, part[:kept])
+		done += kept
 		if kept < len(part) {
-			w.skip(s, p[kept:])
 			w.finish()
-			return
+			return done
 		}
-		p = p[kept:]
 	}
+	return done
 }
 
 // space returns how many bytes of a stream fit into the open segment.
@@ -140,9 +169,10 @@ func (w *Writer) count(s Stream, p []byte) {
 	w.totals.Lines += int64(bytes.Count(p, newline))
 }
 
-// skip counts bytes that are not kept.
-func (w *Writer) skip(s Stream, p []byte) {
+// Skip counts bytes that are not kept. What follows is in another segment.
+func (w *Writer) Skip(s Stream, p []byte) {
 	w.partial = true
+	w.finish()
 	w.count(s, p)
 }
 
@@ -185,7 +215,7 @@ func (w *Writer) finish() {
 	} else {
 		w.kept = append(w.kept, w.open)
 		w.used += w.open.size()
-		if !w.partial && w.head == len(w.kept)-1 && w.used <= w.quota/2 {
+		if !w.pipe && !w.partial && w.head == len(w.kept)-1 && w.used <= w.quota/2 {
 			w.head = len(w.kept)
 		}
 	}
@@ -194,7 +224,7 @@ func (w *Writer) finish() {
 
 // makeSpace removes segments from the middle until another one fits.
 func (w *Writer) makeSpace() {
-	for len(w.kept) > w.head && (w.used+w.segmentSize() > w.quota || len(w.kept) >= maxSegments) {
+	for !w.pipe && len(w.kept) > w.head && (w.used+w.segmentSize() > w.quota || len(w.kept) >= maxSegments) {
 		w.partial = true
 		old := w.kept[w.head]
 		w.remove(old)

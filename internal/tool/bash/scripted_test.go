@@ -253,6 +253,10 @@ func (s *scriptedProcesses) WriteStdin(_ context.Context, owner process.Owner, i
 	return nil
 }
 
+func (s *scriptedProcesses) Consume(context.Context, process.Owner, process.ID, int64) error {
+	return nil
+}
+
 func (s *scriptedProcesses) Resize(_ context.Context, owner process.Owner, id process.ID, size process.Size) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -76,10 +76,12 @@ type serverTool struct {
 	tool    event.MCPTool
 }
 
-// Spec returns the description of the tool. What was begun and has no result may have
-// happened, unless the configuration says that the tool can be called again without harm.
+// Spec returns the description of the tool. A call that was begun and has no result is run
+// again under its key: a server that goes on gives its result, and otherwise it may have
+// happened. It is made again only if the configuration says that the tool can be called again
+// without harm.
 func (t serverTool) Spec() tool.Spec {
-	spec := tool.Spec{Name: t.tool.Name, Description: t.tool.Description, Parameters: t.tool.Parameters, Source: "mcp"}
+	spec := tool.Spec{Name: t.tool.Name, Description: t.tool.Description, Parameters: t.tool.Parameters, Source: "mcp", Replay: tool.Keyed}
 	if t.tool.Repeatable {
 		spec.Replay = tool.Pure
 	}

@@ -170,6 +170,9 @@ func (c remoteProcesses) WriteStdin(ctx context.Context, owner process.Owner, id
 	}))
 }
 
+// Consume implements workspace.Processes.
+func (c remoteProcesses) Consume(context.Context, process.Owner, process.ID, int64) error { return nil }
+
 // Resize implements workspace.Processes.
 func (c remoteProcesses) Resize(ctx context.Context, owner process.Owner, id process.ID, size process.Size) error {
 	h, err := handle(owner, id)

@@ -88,6 +88,11 @@ func (p *processes) WriteStdin(ctx context.Context, owner process.Owner, id proc
 	return p.manager.WriteStdin(ctx, owner, id, in)
 }
 
+// Consume implements workspace.Processes.
+func (p *processes) Consume(ctx context.Context, owner process.Owner, id process.ID, offset int64) error {
+	return p.manager.Consume(ctx, owner, id, offset)
+}
+
 // Resize implements workspace.Processes.
 func (p *processes) Resize(ctx context.Context, owner process.Owner, id process.ID, size process.Size) error {
 	return p.manager.Resize(ctx, owner, id, size)

@@ -1,0 +1,279 @@
+package killtest
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model/scripted"
+)
+
+// mcpVariable is the environment variable that makes this binary an MCP server. It names a
+// folder in which the server counts what it does.
+const mcpVariable = "ABIDE_KILLTEST_MCP"
+
+// serveMCP is a server with two tools: count has an effect, and ask puts a question to a
+// person. It refuses a second handshake, and ends if it is given an answer twice.
+func serveMCP(dir string) int {
+	note := func(file, line string) {
+		f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err == nil {
+			_, err = fmt.Fprintln(f, line)
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(3)
+		}
+	}
+	note("servers", strconv.Itoa(os.Getpid()))
+	type message struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+		Params struct {
+			Name      string            `json:"name"`
+			Arguments map[string]string `json:"arguments"`
+		} `json:"params"`
+		Result struct {
+			Content map[string]string `json:"content"`
+		} `json:"result"`
+	}
+	say := func(id json.RawMessage, result string) {
+		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, result)
+	}
+	text := func(id json.RawMessage, words string) {
+		say(id, fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, words))
+	}
+	greeted := false
+	var asking json.RawMessage
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		var m message
+		if json.Unmarshal(in.Bytes(), &m) != nil {
+			return 4
+		}
+		switch {
+		case m.Method == "initialize" && greeted:
+			return 5
+		case m.Method == "initialize":
+			greeted = true
+			say(m.ID, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"counter","version":"1"}}`)
+		case m.Method == "tools/list":
+			say(m.ID, `{"tools":[{"name":"count","inputSchema":{"type":"object"}},{"name":"ask","inputSchema":{"type":"object"}}]}`)
+		case m.Method == "tools/call" && m.Params.Name == "count":
+			note("effects", m.Params.Arguments["value"])
+			text(m.ID, "counted "+m.Params.Arguments["value"])
+		case m.Method == "tools/call":
+			note("effects", "asked")
+			asking = m.ID
+			fmt.Println(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"which colour?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string"}}}}}`)
+		case m.Method == "" && asking != nil:
+			text(asking, "chosen "+m.Result.Content["colour"])
+			asking = nil
+		case m.Method == "":
+			return 6
+		case m.ID != nil:
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}`+"\n", m.ID)
+		}
+	}
+	return 0
+}
+
+// An mcpRun is a run of a turn that calls both tools of the server.
+type mcpRun struct {
+	*run
+	dir   string
+	model *modelSource
+}
+
+func newMCPRun(t *testing.T) *mcpRun {
+	t.Helper()
+	b, err := json.Marshal(rule{"rules": []rule{
+		{"when": rule{"user": "Count, then ask.", "step": 1}, "reply": rule{"calls": []rule{call("one-count", "value", "a")}}},
+		{"when": rule{"user": "Count, then ask.", "step": 2}, "reply": rule{"calls": []rule{call("one-ask", "value", "b")}}},
+		{"when": rule{"user": "Count, then ask.", "step": 3}, "reply": rule{"text": "It is {{result}}."}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	script := filepath.Join(dir, "script.json")
+	if err := os.WriteFile(script, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := &modelSource{model: scripted.Name + ":" + script, faults: noRequests, history: noRequests}
+	open := m.open("s")
+	open.RequestElicitation = true
+	if open.MCPServers, err = json.Marshal(map[string]any{"one": map[string]any{
+		"command": os.Args[0], "env": map[string]string{mcpVariable: dir},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	r := newRun(t, conversation{open, []exchange{{prompt: "Count, then ask."}}})
+	r.instructions.OneByOne = false
+	return &mcpRun{r, dir, m}
+}
+
+// lines returns what the servers have noted in a file.
+func (r *mcpRun) lines(file string) []string {
+	text, err := os.ReadFile(filepath.Join(r.dir, file))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		r.t.Fatal(err)
+	}
+	return strings.Fields(string(text))
+}
+
+// judge reports every promise that was broken: those about all logs, effects that are not there
+// once, calls that are told as unknown, and servers that still run. If an engine was killed
+// after it had stored that a call begins, and before the server was sent it, the call may be
+// told as unknown.
+func (r *mcpRun) judge(got outcome, unsent bool) {
+	r.t.Helper()
+	for _, broken := range got.checkLog() {
+		r.t.Error(broken)
+	}
+	if unsure := got.unsure(); unsent && len(unsure) == 1 {
+		r.judgeEffects(slices.DeleteFunc([]string{"a", "asked"}, func(effect string) bool { return (effect == "a") == (unsure[0] == "one-count") }))
+		return
+	}
+	if unsure := got.unsure(); len(unsure) > 0 {
+		r.t.Errorf("the outcome of %v is told to be unknown, and the server was not killed", unsure)
+	}
+	if answers := got.answers(); !slices.Equal(answers, []string{"It is chosen green."}) {
+		r.t.Errorf("the answers are %q", answers)
+	}
+	r.judgeEffects([]string{"a", "asked"})
+	if r.t.Failed() {
+		r.t.Log(got.describeLog())
+		r.logServer()
+	}
+}
+
+// logServer adds the log of the server to that of the test.
+func (r *mcpRun) logServer() {
+	r.t.Helper()
+	text, err := os.ReadFile(filepath.Join(r.instructions.Dir, "mcp-logs", "one.log"))
+	r.t.Logf("the log of the server: %s (%v)", text, err)
+}
+
+func (r *mcpRun) judgeEffects(want []string) {
+	r.t.Helper()
+	if effects := r.lines("effects"); !slices.Equal(effects, want) {
+		r.t.Errorf("the effects are %q, want %q", effects, want)
+	}
+	for _, pid := range r.lines("servers") {
+		n, err := strconv.Atoi(pid)
+		if err != nil || !errors.Is(syscall.Kill(n, 0), syscall.ESRCH) {
+			r.t.Errorf("the server %s still runs (%v)", pid, err)
+		}
+	}
+}
+
+// The engine is killed, and the server is not: it goes on without the engine.
+func TestKilledAtAnyWriteCallsOfMCPServersGoOn(t *testing.T) {
+	first := newMCPRun(t)
+	calm := first.play()
+	first.judge(calm, false)
+	for _, at := range stops(calm.writes, true, 0) {
+		t.Run(at.String(), func(t *testing.T) {
+			t.Parallel()
+			t.Logf("the write stores %v", calm.writes[at.Write-1].Events)
+			r := newMCPRun(t)
+			r.judge(r.play(at), begins(calm.writes[at.Write-1]))
+		})
+	}
+}
+
+// begins reports whether a write stores that a call begins.
+func begins(w report) bool { return slices.Contains(w.Events, event.ToolBegun) }
+
+// The second engine is killed, too, at every write of its recovery.
+func TestKilledAgainCallsOfMCPServersGoOn(t *testing.T) {
+	first := newMCPRun(t)
+	calm := first.play()
+	first.judge(calm, false)
+	asked := 1 + slices.IndexFunc(calm.writes, func(r report) bool { return slices.Contains(r.Events, event.ElicitationAsked) })
+	begun := stop{asked, committed}
+	recovered := newMCPRun(t)
+	for _, second := range recovered.play(begun).writes {
+		for _, p := range []point{before, committed, after} {
+			at := stop{second.Write, p}
+			t.Run(at.String(), func(t *testing.T) {
+				t.Parallel()
+				r := newMCPRun(t)
+				r.judge(r.play(begun, at), begins(second))
+			})
+		}
+	}
+}
+
+// With the engine, the server or its keeper is killed. Then what was begun may have happened,
+// once, and the model is told so; the question of the server is closed.
+func TestWithoutItsServerACallMayHaveHappened(t *testing.T) {
+	first := newMCPRun(t)
+	calm := first.play()
+	first.judge(calm, false)
+	for _, victim := range []string{"server", "keeper"} {
+		for _, at := range stops(calm.writes, false, 1) {
+			t.Run(victim+"/"+at.String(), func(t *testing.T) {
+				t.Parallel()
+				r := newMCPRun(t)
+				if _, err := r.runUntilStop(at); err != nil {
+					t.Fatal(err)
+				}
+				for _, pid := range r.lines("servers") {
+					r.killServer(pid, victim == "keeper")
+				}
+				out, err := r.finish()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, broken := range out.checkLog() {
+					t.Error(broken)
+				}
+				effects := r.lines("effects")
+				if !slices.Equal(effects, slices.Compact(slices.Clone(effects))) || len(effects) > 2 {
+					t.Errorf("the effects are %q: one of them twice", effects)
+				}
+				r.judgeEffects(effects)
+				if answers := out.answers(); len(answers) != 1 || answers[0] == "" {
+					t.Errorf("the answers are %q, want one", answers)
+				}
+				if t.Failed() {
+					t.Log(out.describeLog())
+				}
+			})
+		}
+	}
+}
+
+// killServer kills a server, or its keeper.
+func (r *mcpRun) killServer(pid string, keeper bool) {
+	r.t.Helper()
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if keeper {
+		text, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+		if err != nil {
+			return // it has ended
+		}
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		if n, err = strconv.Atoi(fields[1]); err != nil || n <= 1 {
+			r.t.Fatalf("the keeper of %s: %v", pid, err)
+		}
+	}
+	if err := syscall.Kill(n, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		r.t.Fatal(err)
+	}
+}
