@@ -39,16 +39,16 @@ var reaching = map[string]string{
 	"find":          "-delete -fls -fprint -fprint0 -fprintf",
 	"flake8":        "--append-config --config --output-file --tee",
 	"fzf":           "--bind --history --info-command --listen --listen-unsafe --preview --with-shell",
-	"gcc":           "-B --config --config-system-dir --config-user-dir --specs",
+	"gcc":           "--config --specs", // compiles has the list of what a star stands for
 	"gh":            "-D -O --dir --output",
 	"git":           "-O --open-files-in-pager --ext-diff --textconv --filters --object-dir --output --output-directory --upload-pack --receive-pack --exec --extcmd --tool --help --show-signature --recurse-submodules --recursive --submodule --ignore-submodules --strategy --trailer",
 	"go":            "-exec -overlay -toolexec -vettool",
 	"gofmt":         "-cpuprofile",
 	"goimports":     "-cpuprofile -memprofile -trace",
-	"golangci-lint": "-c --config --custom-config",
+	"golangci-lint": "-c custom --config --cpu-profile-path --custom-config --mem-profile-path --trace-path",
 	"gpg":           "-o --agent-program --attribute-file --decrypt-files --dirmngr-program --exec-path --homedir --keyboxd-program --log-file --logger-file --multifile --options --output --photo-viewer --status-file --trustdb-name --use-embedded-filename",
-	"helm":          "--kube-apiserver --kubeconfig --output-dir --post-renderer",
-	"hg":            "-R --config --config-file --cwd --repository",
+	"helm":          "-d plugin --destination --kube-apiserver --kubeconfig --output-dir --post-renderer --untardir",
+	"hg":            "-R debugshell serve --config --config-file --cwd --debugger --output --remotecmd --repository --ssh --tool",
 	"iconv":         "-o --output",
 	"info":          "-o --dribble --init-file --output --restore",
 	"install":       "--strip-program",
@@ -60,14 +60,14 @@ var reaching = map[string]string{
 	"mypy":          "--config-file --python-executable", // plugins are code
 	"mysql":         "--defaults-extra-file --defaults-file --init-command --pager --plugin-dir --tee",
 	"nano":          "-s --speller",
-	"nc":            "-c -e --exec --lua-exec --sh-exec",
+	"nc":            "-c -e -o -x --append-output --exec --hex-dump --lua-exec --output --sh-exec",
 	"nm":            "--plugin",
 	"objdump":       "--plugin",
-	"openssl":       "-CAcreateserial -CAserial -cacertsout -certout -certsout -chainout -config -crlout -engine -extracertsout -keylogfile -keyout -module -msgfile -newkeyout -out -outdir -provider -provider-path -reqout -respout -rspout -sess_out -signer -ssl_client_engine -writerand engine fipsinstall rehash",
+	"openssl":       "-CAcreateserial -CAserial -cacertsout -certout -certsout -chainout -config -crlout -engine -extracertsout -keylogfile -keyout -module -msgfile -newkeyout -out -outdir -provider -provider-path -reqout -reqout_only -respout -rspout -sess_out -signer -ssl_client_engine -writerand engine fipsinstall rehash",
 	"pacman":        "-b -r --cachedir --config --dbpath --gpgdir --hookdir --logfile --root --sysroot",
-	"pandoc":        "-F -L -d -o --data-dir --defaults --extract-media --filter --lua-filter --output --pdf-engine --pdf-engine-opt",
+	"pandoc":        "-F -L -d -o lua server --data-dir --defaults --extract-media --filter --log --lua-filter --output --pdf-engine --pdf-engine-opt",
 	"patch":         "-e -g -o -r --ed --get --output --reject-file",
-	"pip":           "--log --python",
+	"pip":           "--editor --log --python --report",
 	"psql":          "-L -f -o -v --file --log-file --output --set --variable",
 	"pylint":        "--init-hook --load-plugins --rcfile",
 	"pyright":       "-v --pythonpath --venvpath", // it runs the interpreter there
@@ -96,8 +96,26 @@ var reaching = map[string]string{
 	"wget":          "-O -P -a -e -o --append-output --config --directory-prefix --execute --hsts-file --output-document --output-file --rejected-log --save-cookies --use-askpass --warc-file --warc-tempdir",
 	"xmllint":       "-o --output --shell",
 	"yq":            "-i -s --in-place --inplace --security-enable-system-operator --split-exp --split-exp-file",
-	"yt-dlp":        "-P -a -o --batch-file --config-locations --cookies --downloader --exec --exec-before-download --external-downloader --ffmpeg-location --netrc-cmd --output --paths --plugin-dirs --print-to-file --use-postprocessor",
+	"yt-dlp":        "-P -a -o --alias --batch-file --cache-dir --config-locations --cookies --download-archive --downloader --downloader-args --exec --exec-before-download --external-downloader --external-downloader-args --ffmpeg-location --netrc-cmd --output --paths --plugin-dirs --postprocessor-args --ppa --print-to-file --use-postprocessor",
 	"zip":           "-O -T -lf --logfile-path --output-file --test --unzip-command",
+	"actionlint":    "-config-file -pyflakes -shellcheck",
+	"bandit":        "-o --output",
+	"diffstat":      "-o",
+	"dot":           "-O -c -l -o",
+	"gopls":         "-logfile -ocagent -profile.alloc -profile.block -profile.cpu -profile.mem -profile.trace -remote",
+	"http":          "-o --config-dir --output --session",
+	"markdownlint":  "-c -o -r --config --output --rules",
+	"mysqldump":     "-T -r --defaults-extra-file --defaults-file --log-error --plugin-dir --result-file --tab",
+	"pg_dump":       "-f --file",
+	"pygmentize":    "-o -x",
+	"redis-cli":     "--eval --functions-rdb --rdb",
+	"sqlfluff":      "--config --library-path --write-output",
+	"ssh-add":       "-S -s",
+	"ssh-keygen":    "-D -w",
+	"staticcheck":   "-debug.cpuprofile -debug.measure-analyzers -debug.memprofile -debug.trace",
+	"tidy":          "-config -f -o --output-file",
+	"xsltproc":      "-o --output --writesubtree",
+	"zstd":          "-o --output-dir-flat --output-dir-mirror",
 
 	// These take their instructions from another file or folder, or run a program.
 	"alembic":          "-c --config",
@@ -105,10 +123,10 @@ var reaching = map[string]string{
 	"cabal":            "-w --config-file --project-dir --project-file --store-dir --with-compiler",
 	"cdk":              "-a --app",
 	"celery":           "-A --app --config --workdir",
-	"clang-tidy":       "-load --load",
+	"clang-tidy":       "-config-file -export-fixes -extra-arg -extra-arg-before -load -store-check-profile -vfsoverlay --load",
 	"coverage":         "--rcfile",
-	"cppcheck":         "--addon",
-	"ctags":            "--options",
+	"cppcheck":         "--addon --addon-python --checkers-report --clang --cppcheck-build-dir --output-file --plist-output --project --rule-file",
+	"ctags":            "-f -o --data-dir --options --options-maybe --optlib-dir",
 	"cypress":          "-C -P --config-file --project",
 	"docker":           "-H --config --host",
 	"flask":            "-A -e --app --env-file",
@@ -167,7 +185,18 @@ var reaching = map[string]string{
 	"git rebase":             "-s -x",
 	"git repack":             "--expire-to",
 	"git submodule":          "absorbgitdirs add foreach status summary update", // they run git in other repositories
-	"git tag":                "-v --verify",                                     // it runs gpg.program
+	"hg bisect":              "-c --command",
+	"hg cat":                 "-o",
+	"hg clone":               "-e",
+	"hg export":              "-o",
+	"hg extdiff":             "-o -p --option --program",
+	"hg incoming":            "-e",
+	"hg merge":               "-t",
+	"hg outgoing":            "-e",
+	"hg pull":                "-e",
+	"hg push":                "-e",
+	"hg resolve":             "-t",
+	"git tag":                "-v --verify", // it runs gpg.program
 }
 
 // sameOptions are other names of programs in reaching.
@@ -175,7 +204,9 @@ var sameOptions = map[string]string{
 	"apt-cache": "apt", "dnf5": "dnf", "gcc-ar": "ar", "microdnf": "dnf", "rpmquery": "rpm", "youtube-dl": "yt-dlp", "yum": "dnf", "apt-config": "apt", "apt-file": "apt", "apt-get": "apt", "apt-mark": "apt", "aptitude": "apt", "batcat": "bat", "bsdtar": "tar", "gtar": "tar", "egrep": "grep", "ex": "vim", "fgrep": "grep", "rgrep": "grep", "fdfind": "fd", "gawk": "awk", "gsort": "sort", "mariadb": "mysql", "mawk": "awk", "more": "less", "nawk": "awk", "ncat": "nc",
 	"compare": "magick", "composite": "magick", "convert": "magick", "gm": "magick", "identify": "magick", "mogrify": "magick", "montage": "magick",
 	"c++": "gcc", "cc": "gcc", "clang": "gcc", "clang++": "gcc", "g++": "gcc", "busctl": "systemctl", "hostnamectl": "systemctl", "localectl": "systemctl", "loginctl": "systemctl", "timedatectl": "systemctl",
-	"netcat": "nc", "nvim": "vim", "pip3": "pip", "gpg2": "gpg", "rview": "vim", "rvim": "vim", "vi": "vim", "view": "vim", "vimdiff": "vim",
+	"ps2pdf": "gs", "ps2ps": "gs", "eps2eps": "gs", "kotlin": "kotlinc", "mysqladmin": "mysql", "mysqlimport": "mysqldump", "mariadb-dump": "mysqldump", "pg_dumpall": "pg_dump", "pg_restore": "pg_dump", "xh": "http", "https": "http", "markdownlint-cli2": "markdownlint", "cpp": "gcc", "c89": "gcc", "c99": "gcc",
+	"vim.basic": "vim", "vim.gtk3": "vim", "vim.nox": "vim", "vim.tiny": "vim",
+	"netcat": "nc", "nc.openbsd": "nc", "nc.traditional": "nc", "nvim": "vim", "pip3": "pip", "gpg2": "gpg", "rview": "vim", "rvim": "vim", "vi": "vim", "view": "vim", "vimdiff": "vim",
 }
 
 // gitRunners are the subcommands of git that a star does not stand for, because running
@@ -197,29 +228,33 @@ var reachingTexts = map[string]*lazyregexp.Regexp{
 	"curl": lazyregexp.New(`%output|^--expand-|^--upl|^-[0-9#:a-zABGILNRSZ]*T`),
 	"cpio": aMachine,
 	// Conditions, formats, values with < and names with $ are Perl; with = it writes.
-	"exiftool":  lazyregexp.New(`(?i)[<=>$]|^-(@|api|common_args|config|delete_original|efile|execute|geotag|if|o|out|p|printformat|restore_original|stay_open|userparam|w|textout|tagout|tagsfromfile)[0-9+!]*$`),
-	"gcc":       lazyregexp.New(`^@|^--?(fplugin|specs|wrapper|fpass-plugin|load|plugin)|^-Wl,.*plugin|^-(Xclang|Xlinker|Xassembler|Xpreprocessor|no-canonical-prefixes)|^-W[lap],.*@|^-fuse-ld|^--?ld-path|^-W[pa],|^-i(plugindir|prefix)|^-dump|^-T|^-Wl,.*(Map|script|dynamic-linker|-o|-T|@)`),
-	"gh":        lazyregexp.New(`^--$`), // options of git follow
-	"javac":     lazyregexp.New(`^@|^-J|^--?(processor|plugin|Xplugin)`),
-	"protoc":    lazyregexp.New(`^@|^--plugin`),
-	"go":        lazyregexp.New(`-extld|-gccgoflags|^--?w(=|$)`),            // go env -w sets what every other go command does
-	"ip":        lazyregexp.New(`^(e|ex|exe|exec)$|^--?b(a(t(c(h)?)?)?)?$`), // ip netns exec and ip vrf exec, and a file with commands
-	"kubectl":   lazyregexp.New(`^-s`),                                      // the server gets the password
-	"less":      lazyregexp.New(`^\+`),
-	"magick":    lazyregexp.New("[|`$;&<>\"]|^@|:@|(?i:^-(delegate|write)$|^(ephemeral|mpr|msl|mvg|plt|print|scan|show|url|win|x):)"), // a name that begins with | is a command
-	"mysql":     lazyregexp.New(`\\|(?i:system|\bsource\b|outfile|dumpfile|\bpager\b|\btee\b)`),
-	"ar":        lazyregexp.New(`^@`), // options from a file
-	"nm":        lazyregexp.New(`^@`),
-	"nmap":      lazyregexp.New(`^-(o|-?(append-output|datadir|resume|script|servicedb|stylesheet|versiondb))`),
-	"objdump":   lazyregexp.New(`^@`),
-	"pandoc":    lazyregexp.New(`\.lua\b`), // a reader or a writer that is a script
-	"psql":      lazyregexp.New(`\\|(?i:program)`),
-	"socat":     lazyregexp.New(`(?i)(^|!!)\s*(create|exec|fifo|file|gopen|open|pipe|pty|shell|system)\b`),
-	"sqlite3":   lazyregexp.New(`(?m:^\s*\.)|(?i:readfile|writefile|load_extension|\bedit\b|\battach\b)|(?is:\bvacuum\b.*\binto\b)`),
-	"systemctl": lazyregexp.New(`/.*\.[a-z]+$`), // the file of a unit, which is linked
-	"tar":       aMachine,
-	"vim":       lazyregexp.New(`^\+`),
-	"zip":       lazyregexp.New(`^-[^-]*lf`),
+	"exiftool":      lazyregexp.New(`(?i)[<=>$]|^-(@|api|common_args|config|delete_original|efile|execute|geotag|if|o|out|p|printformat|restore_original|stay_open|userparam|w|textout|tagout|tagsfromfile)[0-9+!]*$`),
+	"gh":            lazyregexp.New(`^--$`), // options of git follow
+	"javac":         lazyregexp.New(`^@|^-J|^--?(processor|plugin|Xplugin)`),
+	"protoc":        lazyregexp.New(`^@|^--plugin`),
+	"go":            lazyregexp.New(`-extld|-gccgoflags|^--?w(=|$)`), // go env -w sets what every other go command does
+	"golangci-lint": lazyregexp.New(`^--output\..*path|^--out-format=.*:|^(checkstyle|code-climate|(colored-)?(line-number|tab)|github-actions|html|json|junit-xml(-extended)?|sarif|tab|teamcity):`),
+	"gs":            lazyregexp.New(`(?i)%pipe%|safer|^-[sd]outputfile|^-o`), // the language of a document may write and run what is not safe
+	"rustc":         lazyregexp.New(`^@|^--(emit|print)=.*=|^(asm|dep-info|link|llvm-bc|llvm-ir|metadata|mir|obj)=`),
+	"kotlinc":       lazyregexp.New(`^@|^-(J|P$|Xcompiler-plugin|Xplugin|script)`),
+	"swiftc":        lazyregexp.New(`^@|^-(Xcc|Xclang-linker|Xfrontend|Xlinker|Xllvm|external-plugin-path|in-process-plugin|ld-path|load|plugin|swift-module-file|tools-directory|use-ld)`),
+	"ip":            lazyregexp.New(`^(e|ex|exe|exec)$|^--?b(a(t(c(h)?)?)?)?$`), // ip netns exec and ip vrf exec, and a file with commands
+	"kubectl":       lazyregexp.New(`^-s`),                                      // the server gets the password
+	"less":          lazyregexp.New(`^\+`),
+	"magick":        lazyregexp.New("[|`$;&<>\"]|^@|:@|(?i:^-(delegate|write)$|^(ephemeral|mpr|msl|mvg|plt|print|scan|show|url|win|x):)"), // a name that begins with | is a command
+	"mysql":         lazyregexp.New(`\\|(?i:system|\bsource\b|outfile|dumpfile|\bpager\b|\btee\b)`),
+	"ar":            lazyregexp.New(`^@`), // options from a file
+	"nm":            lazyregexp.New(`^@`),
+	"nmap":          lazyregexp.New(`^-(o|-?(append-output|datadir|resume|script|servicedb|stylesheet|versiondb))`),
+	"objdump":       lazyregexp.New(`^@`),
+	"pandoc":        lazyregexp.New(`\.lua\b`), // a reader or a writer that is a script
+	"psql":          lazyregexp.New(`\\|(?i:program)`),
+	"socat":         lazyregexp.New(`(?i)(^|!!)\s*(create|exec|fifo|file|gopen|open|pipe|pty|shell|system)\b`),
+	"sqlite3":       lazyregexp.New(`(?m:^\s*\.)|(?i:readfile|writefile|load_extension|\bedit\b|\battach\b)|(?is:\bvacuum\b.*\binto\b)`),
+	"systemctl":     lazyregexp.New(`/.*\.[a-z]+$`), // the file of a unit, which is linked
+	"tar":           aMachine,
+	"vim":           lazyregexp.New(`^\+`),
+	"zip":           lazyregexp.New(`^-[^-]*lf`),
 }
 
 // aMachine matches the name of an archive on another machine, HOST:FILE, to which programs
@@ -245,8 +280,11 @@ func reaches(words []string, i int) bool {
 		return options != "" || text != nil || program == "ldd" || program == "sed"
 	case text != nil && text.MatchString(word):
 		return true
-	case program == "curl" && readsFormat(words, i):
+	case program == "curl" && readsFormat(words, i), program == "gcc" && !compiles(word):
 		return true
+	case options == "" && text == nil && doesMore.MatchString(word):
+		_, isRunner := runnerOf(words)
+		return !isRunner
 	case program == "date" && setsClock(words, i), program == "ldd" && !isOfSystem(word):
 		return true
 	case program == "gh" && i == 1: // the subcommand may follow an option
@@ -270,6 +308,11 @@ func reaches(words []string, i int) bool {
 	}
 	return isReaching(options, word)
 }
+
+// doesMore matches the options of programs that are not listed here which, by their names, run
+// a program, load code or let somebody choose what is run: --exec, --plugin-dir, --post-renderer,
+// --with-shell.
+var doesMore = lazyregexp.New(`(?i)^--?([a-z0-9]+[-_.])*(exec|execute|plugins?|editor|pager|rsh|hook|interpreter|(pre|post)-?(processor|renderer|command)|init-?(file|script)|rc-?file)([-_.](dir|directory|path|file|program|command|cmd|args?))?(=|$)`)
 
 // versions match a package with its version, which go fetches from elsewhere.
 var versions = lazyregexp.New(`^[\w-][^@\s]*\.[^@\s]*@`)

@@ -238,12 +238,16 @@ var tasks = lazyregexp.New(`^~?[\w/:-]+( [\w.*-]+)*$`)
 // a runner too, and what it runs is another command.
 func runnerOf(words []string) (r runner, ok bool) {
 	name := programOf(words)
+	name = unversioned(name, func(name string) bool { return sameRunners[name] != "" || runners[name].isListed() })
 	if same, isSame := sameRunners[name]; isSame {
 		name = same
 	}
 	r, ok = runners[name]
 	return r, ok
 }
+
+// isListed reports whether a runner is one of runners.
+func (r runner) isListed() bool { return r.options != optionList{} }
 
 // launched returns the position of the program that a command runs for a project, after
 // words such as python3 -m, or 0 if it runs none.
@@ -540,11 +544,12 @@ var interpreters = strings.Fields(`Rscript R at batch bb bc clisp clojure cronta
 // program: an interpreter without a script, or whatever is told by a word that its
 // instructions are in its input.
 func takesProgram(words []string) bool {
-	program := programOf(words)
-	isListed := slices.Contains(interpreters, program) || isPython(program)
+	isInterpreter := func(name string) bool { return slices.Contains(interpreters, name) }
+	program := unversioned(programOf(words), isInterpreter)
+	isListed := isInterpreter(program) || isPython(program)
 	namesOne := func(w string) bool {
 		name := w[strings.LastIndexByte(w, '/')+1:]
-		return shell.RunsScripts(name) || slices.Contains(interpreters, name) || slices.Contains(commanded, knownAs(name)) || isPython(name)
+		return shell.RunsScripts(name) || isInterpreter(unversioned(name, isInterpreter)) || slices.Contains(commanded, knownAs(name)) || isPython(name)
 	}
 	switch {
 	case isListed && (len(words) == 1 || !givesProgram(program, words[1:])), program == "sbt" && len(words) == 1:

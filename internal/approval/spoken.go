@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/abide-run/abide/internal/approval/shell"
+	"github.com/abide-run/abide/internal/lazyregexp"
 )
 
 // plainPrograms run nothing that their arguments name, apart from those of the options in
@@ -16,7 +17,7 @@ var plainPrograms = strings.Fields(`apk apropos apt apt-get base64 brew bzip2 cd
 
 // running are those of the programs in reaching that run what their other arguments name,
 // or may.
-var running = []string{"alembic", "ansible-playbook", "cabal", "cdk", "celery", "clang-tidy", "coverage", "cppcheck", "ctags", "cypress", "docker", "flake8", "flask", "gcc", "golangci-lint", "goreleaser", "grunt", "gulp", "gunicorn", "mkdocs", "nodemon", "podman", "pulumi", "rollup", "rustc", "serverless", "sphinx-build", "stack", "stylelint", "swift", "terraform", "turbo", "uvicorn", "vite", "webpack", "xcodebuild", "zig",
+var running = []string{"actionlint", "bandit", "markdownlint", "pygmentize", "sqlfluff", "ssh-add", "ssh-keygen", "alembic", "ansible-playbook", "cabal", "cdk", "celery", "clang-tidy", "coverage", "cppcheck", "ctags", "cypress", "docker", "flake8", "flask", "gcc", "golangci-lint", "goreleaser", "grunt", "gulp", "gunicorn", "mkdocs", "nodemon", "podman", "pulumi", "rollup", "rustc", "serverless", "sphinx-build", "stack", "stylelint", "swift", "terraform", "turbo", "uvicorn", "vite", "webpack", "xcodebuild", "zig",
 	"gpg", "helm", "hg", "kubectl", "mypy", "openssl", "pylint", "ssh", "svn"}
 
 // isPlain reports whether a program runs nothing that its arguments name, but for the
@@ -61,7 +62,30 @@ func knownAs(program string) string {
 	if same, ok := sameOptions[program]; ok {
 		return same
 	}
+	isListed := func(name string) bool {
+		return sameOptions[name] != "" || reaching[name] != "" || reachingTexts[name] != nil || slices.Contains(plainPrograms, name) || name == "sed"
+	}
+	if name := unversioned(program, isListed); name != program {
+		return knownAs(name)
+	}
 	return program
+}
+
+// versioned matches the name of a program with its version, or with the system for which a
+// compiler makes programs: gcc-12, lua5.4, pytest-3, x86_64-linux-gnu-gcc-12.
+var versioned = lazyregexp.New(`^(?:[a-z0-9_]+-(?:[a-z0-9_]+-){1,3})?([a-z][a-z+_.-]*?)(?:[-.]?[0-9]+(?:\.[0-9]+)*)?$`)
+
+// unversioned returns the name of a program without its version, if the name is listed then,
+// and was not before.
+func unversioned(program string, isListed func(name string) bool) string {
+	if isListed(program) {
+		return program
+	}
+	parts := versioned.FindStringSubmatch(program)
+	if parts == nil || !isListed(parts[1]) {
+		return program
+	}
+	return parts[1]
 }
 
 // textsThatRun returns the words of a command that may name another command which its
@@ -83,6 +107,8 @@ func textsThatRun(words []string) []string {
 		switch {
 		case isSetting && i+1 < len(words):
 			texts = append(texts, words[i], words[i+1])
+		case program == "git" && strings.Contains(words[i], "ext::"): // an address that is a command
+			texts = append(texts, words[i])
 		case !strings.Contains(words[i], shell.Unknown) && reaches(words, i):
 			return append(texts, words[i:]...)
 		}

@@ -24,7 +24,12 @@ type Stopped struct {
 	before   bool              // true if the same request has stopped it before
 	sessions []event.SessionID // the sessions that were stopped: that of the abort and its agents
 	requests []<-chan struct{} // closed when the requests to models that were under way are over
+	tools    []<-chan struct{} // closed when the tools that were under way have returned
 }
+
+// over returns what is closed when nothing of what was stopped is under way any more, but for
+// commands.
+func (s *Stopped) over() []<-chan struct{} { return slices.Concat(s.requests, s.tools) }
 
 // add adds what was stopped of an agent.
 func (s *Stopped) add(agent Stopped) {
@@ -32,7 +37,7 @@ func (s *Stopped) add(agent Stopped) {
 	s.Background += agent.Background
 	s.Compaction = s.Compaction || agent.Compaction
 	s.sessions = append(s.sessions, agent.sessions...)
-	s.requests = append(s.requests, agent.requests...)
+	s.requests, s.tools = append(s.requests, agent.requests...), append(s.tools, agent.tools...)
 }
 
 // A StoppedCall is a call that was under way when its turn was stopped.
@@ -50,7 +55,7 @@ func (h *Host) Abort(ctx context.Context, id event.SessionID, reason string) err
 // Stop stops the turn of a session, the turns of the agents that work or worked for it,
 // their compactions and their commands. It is no error if no turn is running. The abort is stored before
 // anything is stopped, and from then on it is carried out by whatever engine there is.
-// Stop returns when the requests to models and the commands have ended, or after stopTime.
+// Stop returns when the requests to models, the tools and the commands have ended, or after stopTime.
 //
 // An abort that holds is also stored if the session is at rest and has tasks: their news
 // begins no turn until somebody speaks to the session. The same holds for its agents.
@@ -70,7 +75,7 @@ func (h *Host) Stop(ctx context.Context, id event.SessionID, d event.AbortData) 
 	if !stopped.Turn { // an engine before this one may have stored the abort, and left what it stops to this one
 		await = append(slices.Clip(await), h.inheritedStops(ctx)...)
 	}
-	if err := awaitOver(ctx, stopped.requests); err != nil {
+	if err := awaitOver(ctx, stopped.over()); err != nil {
 		return stopped, err
 	}
 	return stopped, h.awaitStopped(ctx, await)
@@ -88,10 +93,11 @@ func (h *Host) keepBusy() (release func()) {
 	return func() { add(-1) }
 }
 
-// awaitOver waits until nothing is sent to models any more, for at most stopTime.
-func awaitOver(ctx context.Context, requests []<-chan struct{}) error {
+// awaitOver waits until nothing is sent to models any more and no tool works, for at most
+// stopTime.
+func awaitOver(ctx context.Context, all []<-chan struct{}) error {
 	timeout := time.After(stopTime)
-	for _, over := range requests {
+	for _, over := range all {
 		select {
 		case <-over:
 		case <-timeout:
@@ -135,14 +141,21 @@ func (h *Host) stopWorking(ctx context.Context, id event.SessionID, d event.Abor
 	return stopped, nil
 }
 
+// awaitWork adds what has to be over before an abort is answered: what is under way, and what
+// somebody else has stopped a moment ago.
+func (s *Stopped) awaitWork(tx *txn, d event.AbortData) {
+	s.requests = append(s.requests, tx.s.asking.requests()...)
+	if d.Stops() { // otherwise summaries for whoever takes over go on
+		s.requests = append(s.requests, tx.s.handoffs.requests()...)
+		s.tools = append(s.tools, tx.s.calls.tools()...) // one may be about to write
+	}
+}
+
 // stopAll stops the turn, and a compaction of the session: without a turn, too, it makes
 // requests.
 func (tx *txn) stopAll(d event.AbortData, stopped *Stopped) error {
 	compaction, open, broken := tx.s.compacting.now, tx.State.Context.Compaction, len(tx.State.Context.Broken)
-	stopped.requests = append(stopped.requests, tx.s.asking.requests()...)
-	if d.Stops() { // otherwise summaries for whoever takes over go on
-		stopped.requests = append(stopped.requests, tx.s.handoffs.requests()...)
-	}
+	stopped.awaitWork(tx, d)
 	abort := func(tx *txn, d event.AbortData) error {
 		return errors.Join(tx.s.compacting.abort(tx, d), tx.s.handoffs.abort(tx, d))
 	}
@@ -230,12 +243,15 @@ type interruption struct {
 
 // none reports whether there is nothing to wait for, as after nearly every message.
 func (c *interruption) none() bool {
-	return len(c.agents) == 0 && len(c.stopped.requests) == 0 && len(c.stopped.Calls) == 0
+	return len(c.agents) == 0 && len(c.stopped.over()) == 0 && len(c.stopped.Calls) == 0
 }
 
 // interrupt stops the turn, if one is running.
 func (tx *txn) interrupt(d event.AbortData, cut *interruption) error {
 	if tx.State.Turn == nil {
+		if d.Stops() {
+			cut.stopped.awaitWork(tx, d)
+		}
 		return nil
 	}
 	cut.agents = tx.s.host.opts.Tools.Working(tx.State)
@@ -262,7 +278,7 @@ func (h *Host) awaitInterrupted(ctx context.Context, cut *interruption) error {
 		}
 		stopped.add(its)
 	}
-	if err := awaitOver(ctx, stopped.requests); err != nil {
+	if err := awaitOver(ctx, stopped.over()); err != nil {
 		return err
 	}
 	return h.awaitStopped(ctx, stopped.Calls)

@@ -933,3 +933,122 @@ func TestTheAgentsOfADeadEngineDoNotStayInMemory(t *testing.T) {
 		b.Host.Close()
 	})
 }
+
+// A slowWriter is a tool that does not look at its context, and whose effect comes at its end.
+type slowWriter struct {
+	waitTool
+	free    chan struct{}
+	written atomic.Bool
+}
+
+func (w *slowWriter) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+	w.begun <- ctx
+	<-w.free
+	w.written.Store(true)
+	return tool.Result{Text: "written"}, nil
+}
+
+// What a tool is doing when it is stopped, such as writing a file, comes before the answer to
+// whoever stops it, and not after it.
+func TestAStopWaitsForTheToolThatItStops(t *testing.T) {
+	for name, stop := range map[string]func(context.Context, *session.Host) error{
+		"stop":      func(ctx context.Context, h *session.Host) error { _, err := h.Stop(ctx, "s", holdStop); return err },
+		"abort":     func(ctx context.Context, h *session.Host) error { return h.Abort(ctx, "s", "test") },
+		"interrupt": func(ctx context.Context, h *session.Host) error { _, err := h.Interrupt(ctx, "s", false); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &slowWriter{waitTool: waitTool{make(chan context.Context, 8)}, free: make(chan struct{})}
+				b := sessiontest.New(t, offline.Model{}, w)
+				b.Create("s", &session.Client{})
+				b.Send("s", event.InputAcceptedData{Prompt: "Use wait with value 'x'"})
+				<-w.begun
+				stopped := make(chan error, 2)
+				for range 2 { // somebody stops what somebody else stops
+					go func() {
+						err := stop(t.Context(), b.Host)
+						if !w.written.Load() {
+							t.Error("it was acknowledged while the tool was still to write")
+						}
+						stopped <- err
+					}()
+				}
+				synctest.Wait()
+				close(w.free)
+				if err := errors.Join(<-stopped, <-stopped); err != nil {
+					t.Error(err)
+				}
+				b.Host.Close()
+			})
+		})
+	}
+}
+
+// A startStore holds up whoever reads what was stored of an agent first, and does not look at
+// the reader's context.
+type startStore struct {
+	eventlog.Store
+	made         *atomic.Bool // true when something of the agent is stored
+	begins, free chan struct{}
+	once         *sync.Once
+}
+
+func (s startStore) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
+	end, err := s.Store.Append(ctx, id, batch)
+	if id != "s" {
+		s.made.Store(true)
+	}
+	return end, err
+}
+
+func (s startStore) ReadFrom(ctx context.Context, id event.SessionID, after eventlog.End) iter.Seq2[event.Event, error] {
+	if id != "s" && s.made.Load() {
+		s.once.Do(func() { close(s.begins); <-s.free })
+	}
+	return s.Store.ReadFrom(context.WithoutCancel(ctx), id, after)
+}
+
+// An agent whose session was just made when its call is stopped is given no work any more.
+func TestAnAgentThatStartsWhileItIsStoppedAsksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		m := tellingModel{offline.Model{}, func(id string) {
+			if id != "s" {
+				asked.Add(1)
+			}
+		}}
+		b := withAgents(t, m)
+		s := startStore{b.Store, new(atomic.Bool), make(chan struct{}), make(chan struct{}), new(sync.Once)}
+		b.Store = s
+		b.Restart()
+		b.Create("s", &session.Client{})
+		b.Send("s", delegate("task", "Reply with exactly: X"))
+		<-s.begins
+		stopped := make(chan error, 1)
+		go func() {
+			_, err := b.Host.Stop(t.Context(), "s", holdStop)
+			stopped <- err
+		}()
+		synctest.Wait()
+		close(s.free)
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if n := asked.Load(); n > 0 {
+			t.Errorf("the agent has made %d requests", n)
+		}
+		b.Host.Close()
+	})
+}
+
+// A tellingModel tells of each request, with the session that it is for.
+type tellingModel struct {
+	model.Model
+	asked func(session string)
+}
+
+func (m tellingModel) Ask(ctx context.Context, req *model.Request, on func(model.Delta)) (*model.Reply, error) {
+	m.asked(req.Session)
+	return m.Model.Ask(ctx, req, on)
+}

@@ -157,7 +157,9 @@ func (h *Host) runAgent(ctx context.Context, parent *Session, call tool.Call, wo
 	w.live()
 	told := event.SubagentData{ToolCallID: call.ID, Name: work.Type, DisplayName: work.Name, Description: work.Description}
 	parent.publishAlone(told.As(event.SubagentStarted, ""))
-	if _, err := h.Send(ctx, id, event.InputAcceptedData{Prompt: work.Prompt, Key: call.Key}); err != nil {
+	// Whoever has stopped the call has found no turn of the agent to stop, and may have been told so.
+	isStopped := func() error { return context.Cause(ctx) }
+	if _, err := h.sendUnless(ctx, id, event.InputAcceptedData{Prompt: work.Prompt, Key: call.Key}, nil, isStopped); err != nil {
 		return tool.Result{}, err
 	}
 	select {

@@ -122,9 +122,21 @@ func (c *calls) stop(error) {
 // killed.
 func (c *calls) abort(tx *txn, _ event.AbortData) error {
 	for _, r := range c.giveUp() {
-		tx.afterCommit, tx.onFailure = append(tx.afterCommit, r.cancel), append(tx.onFailure, r.cancel)
+		tx.onStored, tx.onFailure = append(tx.onStored, r.cancel), append(tx.onFailure, r.cancel)
 	}
 	return nil
+}
+
+// tools returns what is closed when the tools under way have returned, also those of calls
+// that were stopped before.
+func (c *calls) tools() (list []<-chan struct{}) {
+	for _, r := range c.running {
+		list = append(list, r.done)
+	}
+	for _, done := range c.stopped {
+		list = append(list, done)
+	}
+	return list
 }
 
 // giveUp returns the calls that are under way, whose results are not wanted any more.

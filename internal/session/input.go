@@ -20,6 +20,11 @@ func (h *Host) Send(ctx context.Context, id event.SessionID, in event.InputAccep
 
 // SendWith is Send with headers for the model requests of the input's turn.
 func (h *Host) SendWith(ctx context.Context, id event.SessionID, in event.InputAcceptedData, headers map[string]string) (string, error) {
+	return h.sendUnless(ctx, id, in, headers, func() error { return nil })
+}
+
+// sendUnless is SendWith, but for an input that a check refuses when it is about to be accepted.
+func (h *Host) sendUnless(ctx context.Context, id event.SessionID, in event.InputAcceptedData, headers map[string]string, check func() error) (string, error) {
 	if in.InputID == "" {
 		in.InputID = event.NewID()
 	}
@@ -28,6 +33,9 @@ func (h *Host) SendWith(ctx context.Context, id event.SessionID, in event.InputA
 	}
 	var cut interruption
 	err := h.change(ctx, id, func(tx *txn) error {
+		if err := check(); err != nil {
+			return err
+		}
 		if before := tx.State.Sent(in.Key); before != "" {
 			in.InputID = before
 			return nil

@@ -61,6 +61,9 @@ var codeNames = []string{
 	"mergeoptions", "octopus", "twohead", // strategies of merges are programs
 }
 
+// toolNames are the keys that name the programs of git difftool and git mergetool.
+var toolNames = []string{"diff.guitool", "diff.tool", "merge.guitool", "merge.tool"}
+
 func (s setting) runsCode() bool {
 	section, _, _ := strings.Cut(s.Key, ".")
 	name := s.Key[strings.LastIndexByte(s.Key, '.')+1:]
@@ -71,6 +74,8 @@ func (s setting) runsCode() bool {
 		return false
 	case s.Key == "core.worktree": // where git writes files; that of a submodule is below the one of its repository
 		return s.Value == "!" || strings.HasPrefix(s.Value, "/") || strings.HasSuffix(strings.TrimRight(s.Value, "/"), "..")
+	case slices.Contains(toolNames, s.Key): // a name with a path is that of a script, which git's own one runs
+		return s.Value == "!" || strings.Contains(s.Value, "/")
 	case section == "submodule" && name == "update": // checkout, merge, rebase, none or a command
 		return strings.HasPrefix(s.Value, "!")
 	}

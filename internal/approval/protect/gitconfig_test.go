@@ -76,3 +76,23 @@ func TestWhateverGitReadsIsFound(t *testing.T) {
 		t.Errorf("git has read %d files with %d settings that run code", read, found)
 	}
 }
+
+// git mergetool and git difftool read the script that has the name of the tool. With a path
+// that is any file.
+func TestAToolOfGitThatIsAPathRunsCode(t *testing.T) {
+	for text, want := range map[string]bool{
+		"[merge]\n\ttool = vimdiff\n":            false,
+		"[merge]\n\ttool = ../../../evil\n":      true,
+		"[diff]\n\tguitool = /tmp/evil\n":        true,
+		"[Merge]\n\tGuiTool = x/../../../evil\n": true,
+		"[merge]\n\tconflictStyle = a/b\n":       false,
+	} {
+		found := slices.ContainsFunc(parseGitConfig([]byte(text)), setting.runsCode)
+		if found != want {
+			t.Errorf("%q: runs code: %v, want %v", text, found, want)
+		}
+	}
+	if !RunsCode("diff.tool") || !RunsCode("Merge.Tool") {
+		t.Error("a rule with a star can set the tool")
+	}
+}
