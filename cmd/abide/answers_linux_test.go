@@ -60,7 +60,7 @@ func TestAYesForAQuestionThatIsGoneDoesNotAnswerTheNextOne(t *testing.T) {
 		t.Fatalf("the yes for the first question approved the second: %q", got)
 	}
 	x.typed("y\n")
-	x.await(`noted X noted Y`) // two lines of one paragraph
+	x.await(`noted X\r\nnoted Y`)
 	if code := x.awaitExit(p); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}

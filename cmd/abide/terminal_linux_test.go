@@ -219,7 +219,7 @@ func TestAYesForTheSessionIsNotAskedAgain(t *testing.T) {
 	x.typed("t\n")
 	x.await(`note Y.*instead:`) // it was asked before
 	x.typed("y\n")
-	x.await(`noted X noted Y`) // two lines of one paragraph
+	x.await(`noted X\r\nnoted Y`)
 	x.awaitExit(p)
 
 	x = newTerminal(t)
