@@ -508,7 +508,7 @@ var faults = []fault{
 	{"call.arguments", "back", edited("tool.execution_start", 2, "arguments", object{"path": "/etc"}), nil},
 	{"call.arguments", "back", edited("tool.execution_start", 2, "arguments", nil), nil},
 	{"complete.unbegun", "back", func(l *script) int64 {
-		l.remove("tool.execution_begun", 1) // that of create: the file was written, and nothing says so
+		l.remove("tool.execution_begun", 1) // the one of create: the file was written, and nothing says so
 		return l.at("tool.execution_complete", 1)
 	}, []string{"hidden.range"}},
 	{"complete.unbegun", "agent", func(l *script) int64 {

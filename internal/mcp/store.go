@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/abide-run/abide/internal/durable"
 )
 
 // A Store is the servers that the user has added with abide mcp add or by a client. They are
@@ -161,27 +163,11 @@ func (s *Store) change(f func(map[string]json.RawMessage) error) error {
 	return nil
 }
 
-// replaceFile replaces a file as a whole, also if the power fails meanwhile.
+// replaceFile replaces a file as a whole, also if the power fails meanwhile, and makes its folder
+// if there is none.
 func replaceFile(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".mcp-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
+	return durable.Replace(path, text)
 }
