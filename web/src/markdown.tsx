@@ -207,7 +207,7 @@ export function inline(s: string, depth = 0): ComponentChildren[] {
         continue;
       }
     }
-    if (c === "\n") { flush(); out.push(s.slice(0, i).endsWith("  ") ? <br /> : "\n"); i++; continue; }
+    if (c === "\n") { flush(); out.push(<br />); i++; continue; } // models end a line where they mean to, as in the terminal
     text += c;
     i++;
   }
