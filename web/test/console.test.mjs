@@ -135,12 +135,13 @@ test("in a session: answers that were moved are armed again", async () => {
   const s = await d.session("Run `touch moved.txt`");
   await open("s", s.id);
   await armed("Allow once").waitFor();
-  // Something above grows, and the click comes before anything else can happen.
+  // They move, and the click comes before anything else can happen. Where something above grows, the page may
+  // scroll them back at once; a transform moves them for good.
   await page.evaluate(() => {
     const yes = document.querySelector(".choice.yes");
     window.classes = [];
     new MutationObserver(() => window.classes.push(yes.className)).observe(yes, { attributeFilter: ["class"] });
-    document.querySelector(".transcript .slot").style.paddingTop = "90px";
+    yes.closest(".answers").style.transform = "translateY(-90px)";
     yes.click();
   });
   await until("the answers are armed again", () => page.evaluate(() => window.classes.some((c) => !c.includes("armed")) && window.classes.at(-1).includes("armed")));
