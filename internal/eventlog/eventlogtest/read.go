@@ -159,6 +159,26 @@ func long(t *testing.T, f *fixture) {
 	}
 }
 
+// growing reads a session after each append: wherever a store cuts what it reads into pages, one
+// of them ends with the session.
+func growing(t *testing.T, f *fixture) {
+	const appends = 260
+	var end eventlog.End
+	for i := range appends {
+		end = f.add("s", end, "x")
+		n := 0
+		for _, err := range f.Read(t.Context(), "s", 0) {
+			if err != nil {
+				t.Fatalf("of %d events, after %d: %v", i+1, n, err)
+			}
+			n++
+		}
+		if n != i+1 {
+			t.Fatalf("%d events of %d", n, i+1)
+		}
+	}
+}
+
 func deletedWhileRead(t *testing.T, f *fixture) {
 	const appends = 400
 	filler := strings.Repeat("x", 1<<11)

@@ -33,6 +33,7 @@ func Run(t *testing.T, open func(t *testing.T) eventlog.Store) {
 		{"EndAtIsWhereReadingGoesOn", endAt},
 		{"ReadingCanStopAndNest", stopping},
 		{"ALongSessionIsReadWholeWhileItGrows", long},
+		{"ASessionOfAnyLengthIsReadWhole", growing},
 		{"ASessionDeletedWhileItIsReadIsNotDamaged", deletedWhileRead},
 		{"AnyTextNamesASession", anyName},
 		{"AnUnknownSessionIsNotFound", unknown},

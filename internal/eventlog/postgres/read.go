@@ -117,18 +117,20 @@ const (
 	pageBytes = 1 << 20
 )
 
-// Pages implements record.Source. It holds no connection while the caller handles a page.
+// Pages implements record.Source. It holds no connection while the caller handles a page. A page
+// that is full may be the last one, so the next may be empty.
 func (r reader) Pages(ctx context.Context, session int64, from, upTo event.Seq) iter.Seq2[[]record.Record, error] {
 	return func(yield func([]record.Record, error) bool) {
-		for {
-			page, err := r.page(ctx, session, from, upTo)
-			if !yield(page, err) || err != nil || !isFull(page) {
-				return
-			}
-			from = page[len(page)-1].Last() + 1
+		page, err := r.page(ctx, session, firstOf, from, upTo)
+		for yield(page, err) && err == nil && isFull(page) {
+			page, err = r.page(ctx, session, "$2", page[len(page)-1].Last()+1, upTo)
 		}
 	}
 }
+
+// firstOf is the first event of the record that contains the event $2. If there is no such record,
+// it is that of the last one before it.
+const firstOf = "coalesce((SELECT max(first) FROM records WHERE session = $1 AND first <= $2), $2)"
 
 // isFull reports whether there may be records after those of a page.
 func isFull(page []record.Record) bool {
@@ -139,12 +141,11 @@ func isFull(page []record.Record) bool {
 	return len(page) == pageRows || size >= pageBytes
 }
 
-// page reads records from the one that contains the event from. The event need not be the first
-// of its record.
-func (r reader) page(ctx context.Context, session int64, from, upTo event.Seq) ([]record.Record, error) {
+// page reads records, beginning with the one whose first event the expression says.
+func (r reader) page(ctx context.Context, session int64, first string, from, upTo event.Seq) ([]record.Record, error) {
 	return collect(ctx, r.s.reading, scanRecord, `SELECT first, head, body FROM (
 			SELECT first, head, body, sum(length(body)) OVER (ORDER BY first) - length(body) AS before FROM records
-			WHERE session = $1 AND first >= coalesce((SELECT max(first) FROM records WHERE session = $1 AND first <= $2), $2) AND first <= $3
+			WHERE session = $1 AND first >= `+first+` AND first <= $3
 			ORDER BY first LIMIT $4) part
 		WHERE before < $5 ORDER BY first`, session, int64(from), int64(upTo), pageRows, pageBytes)
 }
