@@ -581,5 +581,6 @@ func (e *engine) close() error {
 	e.worker.Stop()
 	e.host.Close()
 	e.logins.Close()
+	e.tools.endMCPServers(context.Background(), e.store)
 	return errors.Join(e.tools.close(), e.store.Close(), e.lock.Close())
 }

@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
@@ -34,8 +36,12 @@ func sessionOf(owner process.Owner) event.SessionID {
 	return event.SessionID(strings.TrimPrefix(string(owner), mcp.OwnerPrefix))
 }
 
+// mcpEndTime is how long an MCP server that an earlier engine has left may take to end.
+const mcpEndTime = 10 * time.Second
+
 // endMCPServers ends the MCP servers that an earlier engine has left, except those that are
-// busy with a call of an unfinished turn: that goes on with them.
+// busy with a call of an unfinished turn: that goes on with them. It is called when an engine
+// begins, and when it ends: a turn may have ended without its server meanwhile.
 func (t *toolbox) endMCPServers(ctx context.Context, store eventlog.Store) {
 	if t.processes == nil {
 		return
@@ -47,6 +53,9 @@ func (t *toolbox) endMCPServers(ctx context.Context, store eventlog.Store) {
 		}
 		if _, known := busy[p.Owner]; !known {
 			s, err := store.Session(ctx, sessionOf(p.Owner))
+			if err != nil && !errors.Is(err, eventlog.ErrNotFound) {
+				return // nothing is known of what goes on, and another engine may have the log by now
+			}
 			active := err == nil && (s.Info.Active || s.Info.Tasks > 0) // an agent in the background has the servers of its session
 			keys, err := mcp.Unfinished(t.folder.MCPState(string(sessionOf(p.Owner))), active)
 			if err != nil {
@@ -58,11 +67,13 @@ func (t *toolbox) endMCPServers(ctx context.Context, store eventlog.Store) {
 			continue
 		}
 		t.later.Go(func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mcpEndTime) // also if the engine ends at once
+			defer cancel()
 			_, err := t.processes.Stop(ctx, p.Owner, p.ID)
 			if err == nil {
 				err = t.processes.MarkSeen(p.Owner, p.ID)
 			}
-			if err != nil && ctx.Err() == nil {
+			if err != nil && !errors.Is(err, process.ErrNotFound) { // it may have been deleted with its session
 				t.log.Warn("an MCP server of an earlier engine could not be ended", "server", p.Title, "err", err)
 			}
 		})
