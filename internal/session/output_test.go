@@ -122,7 +122,7 @@ func TestAnOutputSchemaOutlivesACrash(t *testing.T) {
 	before := <-m.asked
 	b.Host.Close()
 	b.Start()
-	v := b.Resume("s", session.Resume{}, &session.Client{})
+	v := b.Resume("s", session.Resume{After: new(event.Seq)}, &session.Client{})
 	v.Await(t, 0, event.SessionIdle)
 	after := <-m.asked
 	if after.Schema == nil || string(after.Schema.JSON) != form || len(after.Messages) != len(before.Messages) {
