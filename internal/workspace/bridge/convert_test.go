@@ -87,10 +87,10 @@ func ignored[T any](fields []string) cmp.Option {
 }
 
 // How a command is confined is said on the machine that it runs on: a workspace elsewhere
-// confines none, and no engine can tell it how.
+// confines none, and no engine can tell it how. It has no pipes either.
 func TestEveryFieldIsConverted(t *testing.T) {
-	same(t, processTo, processOf, "Profile")
-	same(t, specTo, specOf, "Root", "Repository", "Writable", "Profile", "Free")
+	same(t, processTo, processOf, "Profile", "Pipe")
+	same(t, specTo, specOf, "Root", "Repository", "Writable", "Profile", "Free", "Pipe")
 	same(t, chunkTo, chunkOf)
 	same(t, inputTo, inputOf)
 	same(t, sizeTo, sizeOf)
