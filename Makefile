@@ -73,7 +73,7 @@ soak: export ABIDE_SEED := random
 soak: ## new random numbers for every test that draws some; 10,000 turns in one session; kill the real program at random for 10 minutes, and 200 clients 10 times each
 	RAPID_CHECKS=2000 go test -timeout 60m $$(grep -rl --include='*_test.go' pgregory.net/rapid internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 	ABIDE_TURNS=10000 go test -timeout 60m -run 'Soak' -v ./internal/session
-	ABIDE_SOAK=10m go test -race -timeout 60m -run 'Random|Relay|Stop' -v ./internal/killtest
+	ABIDE_SOAK=10m go test -race -timeout 60m -run 'Random|Relay|Stop' -v ./internal/test/killtest
 	ABIDE_SOAK=10m go test -race -timeout 120m -run 'Matrix' -v ./cmd/abide
 	ABIDE_CROWD=200x10 go -C sdk test -race -timeout 60m -run 'Crowd|EveryEvent' -v .
 	$(MAKE) fuzz-short

@@ -16,7 +16,7 @@ import (
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/remote"
 	"github.com/abide-run/abide/internal/model/remote/remotetest"
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 )
 
 // A reference is an SDK that our wires are compared with.

@@ -15,7 +15,7 @@ import (
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/approval/shell"
 	"github.com/abide-run/abide/internal/event"
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 )
 
 // TestWhereAndHowACommandRunsIsJudged: a rule about words says nothing of other folders, a

@@ -12,7 +12,7 @@ import (
 	"github.com/abide-run/abide/internal/audit"
 )
 
-// The folders that internal/upgradetest keeps were made by earlier versions, and some
+// The folders that internal/test/upgradetest keeps were made by earlier versions, and some
 // of their engines were killed. They have no findings.
 func TestFoldersOfEarlierVersionsHaveNoFindings(t *testing.T) {
 	kept, err := filepath.Glob("../upgradetest/testdata/*.tar.gz")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 )
 
 // full is a window that is nearly full.

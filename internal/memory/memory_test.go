@@ -15,7 +15,7 @@ import (
 	"github.com/abide-run/abide/internal/memory"
 	"github.com/abide-run/abide/internal/memory/page"
 	"github.com/abide-run/abide/internal/model"
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 	"github.com/abide-run/abide/internal/window"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 )
 
 func TestHeadTailBufferKeepsBothEnds(t *testing.T) {

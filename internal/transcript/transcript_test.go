@@ -10,7 +10,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model"
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 	"github.com/abide-run/abide/internal/transcript"
 )
 

@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/event"
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 	"github.com/abide-run/abide/internal/turn"
 	"github.com/abide-run/abide/internal/turn/turntest"
 )

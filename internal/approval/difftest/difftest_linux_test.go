@@ -14,7 +14,7 @@ import (
 
 	"github.com/abide-run/abide/internal/approval/scope"
 	"github.com/abide-run/abide/internal/approval/shell"
-	"github.com/abide-run/abide/internal/seedtest"
+	"github.com/abide-run/abide/internal/test/seedtest"
 )
 
 // numberFrom returns the value of a variable, or a default.

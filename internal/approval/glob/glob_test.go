@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/approval/glob"
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 )
 
 func TestMatch(t *testing.T) {

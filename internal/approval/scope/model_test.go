@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/approval/scope"
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 )
 
 // realPath returns where a path leads according to the system, which follows the links. A

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/approval/shell"
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 )
 
 func TestPlainReadsTheClosedLanguage(t *testing.T) {

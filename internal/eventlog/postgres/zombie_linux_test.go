@@ -14,7 +14,7 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/eventlog/postgres/postgrestest"
 	"github.com/abide-run/abide/internal/seal"
-	"github.com/abide-run/abide/internal/seedtest"
+	"github.com/abide-run/abide/internal/test/seedtest"
 )
 
 // hasty servers find others dead soon, and never stop writing by themselves: the fences alone

@@ -11,7 +11,7 @@ import (
 
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 )
 
 // Whatever bit of the file is flipped, a session says a part of what it said,

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/memory/page"
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 )
 
 const decisions = `---

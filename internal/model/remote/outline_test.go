@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/model"
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 )
 
 func draft(on func(model.Delta)) *Draft {

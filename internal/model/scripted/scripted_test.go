@@ -19,7 +19,7 @@ import (
 
 	"github.com/abide-run/abide/internal/model"
 	"github.com/abide-run/abide/internal/model/scripted"
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 )
 
 func user(text string) *model.Message { return &model.Message{Role: model.User, Text: text} }

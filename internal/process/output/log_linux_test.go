@@ -9,7 +9,7 @@ import (
 
 	"github.com/abide-run/abide/internal/process/outlog"
 	. "github.com/abide-run/abide/internal/process/output"
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )

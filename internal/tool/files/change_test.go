@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/event"
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 	"github.com/abide-run/abide/internal/tool"
 	"github.com/abide-run/abide/internal/tool/files"
 )

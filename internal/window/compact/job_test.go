@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/abide-run/abide/internal/model"
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 	"github.com/abide-run/abide/internal/window"
 	"github.com/abide-run/abide/internal/window/compact"
 )

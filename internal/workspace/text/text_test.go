@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 	"github.com/abide-run/abide/internal/workspace/text"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	_ "github.com/abide-run/abide/internal/seedtest"
+	_ "github.com/abide-run/abide/internal/test/seedtest"
 	"github.com/abide-run/abide/internal/workspace/local/gitignore"
 )
 

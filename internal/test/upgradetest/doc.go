@@ -20,7 +20,7 @@
 //
 // To write a folder for a new feature, add a scenario to write_test.go and run
 //
-//	go test ./internal/upgradetest -run TestWriteFolders -write BINARY -scenario NAME
+//	go test ./internal/test/upgradetest -run TestWriteFolders -write BINARY -scenario NAME
 //
 // with the BINARY of the version that the folder is to stand for, by its absolute path.
 // Then run TestNextSaysWhatItSaidOfOldLogs with -update, which writes all traces: every

@@ -41,7 +41,7 @@ type layer struct {
 }
 
 // testsOnly are packages that hold nothing but tests.
-var testsOnly = []string{"archtest", "killtest", "upgradetest"}
+var testsOnly = []string{"test"}
 
 // A suite is the test of a port, which every implementation of the port runs.
 type suite struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/model/offline"
 	"github.com/abide-run/abide/internal/model/remote/remotetest"
-	"github.com/abide-run/abide/internal/seedtest"
+	"github.com/abide-run/abide/internal/test/seedtest"
 )
 
 // newRand returns the random source of a round, and logs the seed that repeats it.

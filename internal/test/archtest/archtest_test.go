@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	root   = "../.."
+	root   = "../../.."
 	module = "github.com/abide-run/abide/"
 )
 

@@ -34,7 +34,7 @@ func TestRandomTestsDrawTheSameInEveryRun(t *testing.T) {
 			switch imported, _ := strconv.Unquote(spec.Path.Value); imported {
 			case "pgregory.net/rapid":
 				draws[path.Dir(name)] = true
-			case "github.com/abide-run/abide/internal/seedtest":
+			case "github.com/abide-run/abide/internal/test/seedtest":
 				seeded[path.Dir(name)] = true
 			case "testing/quick":
 				t.Errorf("%s imports testing/quick, which draws other numbers in each run: use rapid", name)
@@ -50,7 +50,7 @@ func TestRandomTestsDrawTheSameInEveryRun(t *testing.T) {
 	}
 	for dir := range draws {
 		if !seeded[dir] {
-			t.Errorf("the tests of %s use rapid, which draws other numbers in each run: import internal/seedtest", dir)
+			t.Errorf("the tests of %s use rapid, which draws other numbers in each run: import internal/test/seedtest", dir)
 		}
 	}
 }
