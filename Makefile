@@ -82,12 +82,12 @@ web/node_modules: web/package-lock.json
 	npm --prefix web ci --no-audit --no-fund --silent
 	@touch $@
 
-web: web/node_modules ## build the console in internal/console/dist from its sources in web
+web: web/node_modules ## build the console in internal/server/console/dist from its sources in web
 	cd web && node node_modules/typescript/bin/tsc --noEmit && node build.mjs
 
-web-check: web/node_modules ## check that internal/console/dist is what the sources give, byte for byte
+web-check: web/node_modules ## check that internal/server/console/dist is what the sources give, byte for byte
 	cd web && node node_modules/typescript/bin/tsc --noEmit && node build.mjs ../bin/console
-	diff -r bin/console internal/console/dist
+	diff -r bin/console internal/server/console/dist
 
 test-web: ## test the console in Chromium, against bin/abide
 	@if ! command -v npm >/dev/null || ! command -v chromium >/dev/null; then echo 'test-web is skipped: it needs npm and chromium.'; \

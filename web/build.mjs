@@ -1,4 +1,4 @@
-// Builds the console: src → ../internal/console/dist (or the folder in the first argument).
+// Builds the console: src → ../internal/server/console/dist (or the folder in the first argument).
 // The same sources give the same bytes on every machine: esbuild is pinned by
 // package-lock.json, names have no hashes, and nothing of the machine gets into the output.
 import { build } from "esbuild";
@@ -7,7 +7,7 @@ import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const out = resolve(process.argv[2] ?? resolve(here, "../internal/console/dist"));
+const out = resolve(process.argv[2] ?? resolve(here, "../internal/server/console/dist"));
 
 await rm(out, { recursive: true, force: true });
 await mkdir(out, { recursive: true });

@@ -21,7 +21,7 @@ var layers = []layer{
 	{name: "views", packages: []string{"transcript", "memory", "client"}},
 	{name: "decision", packages: []string{"turn"}},
 	{name: "engine", packages: []string{"session"}},
-	{name: "doors", packages: []string{"console", "server", "relay"}},
+	{name: "doors", packages: []string{"server", "relay"}},
 	{name: "implementations", implements: true, packages: []string{
 		"eventlog/*", "model/*", "tool/*", "workspace/bridge", "workspace/local", "memory/worker",
 	}},

@@ -87,7 +87,7 @@ func TestPageIsSmallAndAlone(t *testing.T) {
 
 // Nothing in the sources makes elements out of text: what models write stays text.
 func TestNoHTMLFromText(t *testing.T) {
-	names, err := filepath.Glob("../../web/src/*.ts*")
+	names, err := filepath.Glob("../../../web/src/*.ts*")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("the sources of the page: %d files, %v", len(names), err)
 	}
