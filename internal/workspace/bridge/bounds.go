@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/abide-run/abide/internal/approval/disk"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/workspace"
 )
@@ -28,6 +29,8 @@ const (
 	fewParts  = 64 << 10 // size of an answer that cannot have too many
 	maxReason = 4 << 10  // maximum bytes of the text of an error
 	maxPath   = 64 << 10 // maximum bytes of a path
+	maxName   = 1 << 10  // maximum bytes of a name or a version
+	maxEnv    = 4 << 20  // maximum bytes of an environment; no system takes a larger one
 )
 
 // answerCodec decodes answers. A part of a message can take two bytes on the wire and hundreds
@@ -65,26 +68,111 @@ func countParts(d protoreflect.MessageDescriptor, data []byte, left *int) bool {
 		if n = protowire.ConsumeFieldValue(number, kind, data); n < 0 {
 			return true
 		}
-		if kind == protowire.BytesType {
-			if *left--; *left < 0 {
-				return false
-			}
+		f := d.Fields().ByNumber(number)
+		switch {
+		case kind == protowire.BytesType:
 			part, _ := protowire.ConsumeBytes(data)
-			if f := d.Fields().ByNumber(number); f != nil && f.Message() != nil && !countParts(f.Message(), part, left) {
+			*left -= partsOf(f, len(part))
+			if *left >= 0 && f != nil && f.Message() != nil && !countParts(f.Message(), part, left) {
 				return false
 			}
+		case f != nil && f.IsList():
+			*left--
+		}
+		if *left < 0 {
+			return false
 		}
 		data = data[n:]
 	}
 	return true
 }
 
+// partsOf returns how many parts a field of a length stands for, at most: one, or one for each
+// byte if it is a list of numbers.
+func partsOf(f protoreflect.FieldDescriptor, length int) int {
+	if f != nil && f.IsPacked() {
+		return length
+	}
+	return 1
+}
+
 // brief returns the beginning of a text of the workspace that people and models read.
-func brief(text string) string {
-	if len(text) <= maxReason {
+func brief(text string) string { return beginningOf(text, maxReason) }
+
+// briefPath is brief for a path, which is whole if it can be that of a file.
+func briefPath(path string) string { return beginningOf(path, maxPath) }
+
+func beginningOf(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxReason], "") + fmt.Sprintf(" … (%d bytes more)", len(text)-maxReason)
+	return strings.ToValidUTF8(text[:most], "") + fmt.Sprintf(" … (%d bytes more)", len(text)-most)
+}
+
+// checkDescription refuses what a workspace says of itself if it can be nothing of the kind.
+// The identity is stored with sessions and sent as a header of requests.
+func checkDescription(d workspace.Description) error {
+	isSign := func(c rune) bool { return c > ' ' && c <= '~' }
+	if strings.ContainsFunc(d.Identity, func(c rune) bool { return !isSign(c) }) {
+		return otherProtocol("its identity has characters that none has")
+	}
+	size := 0
+	for _, variable := range d.Env {
+		size += len(variable)
+	}
+	if len(d.Identity) > maxName || len(d.Version) > maxName || len(d.Dir) > maxPath || size > maxEnv {
+		return errMoreThanAsked
+	}
+	return nil
+}
+
+// checkLooked refuses an answer of which a part is too long. The remotes of a repository are
+// a list.
+func checkLooked(a disk.Answer, q disk.Question) error {
+	most := maxPath
+	if q.Kind == disk.Remotes {
+		most = workspace.MaxText
+	}
+	if len(a.Text) > most || len(a.More) > most {
+		return errMoreThanAsked
+	}
+	return nil
+}
+
+// checkShown refuses a file or a folder of which more was sent than was asked for, or a type
+// that no image has: it becomes a part of what a model is sent.
+func checkShown(s workspace.Shown, r workspace.ShowRequest) error {
+	_, isImage := strings.CutPrefix(s.Image, "image/")
+	if len(s.Names) > max(r.MaxNames, 0) || int64(len(s.Content)) > mostShown(r) || s.Image != "" && !isImage || len(s.Image) > maxName {
+		return errMoreThanAsked
+	}
+	if slices.ContainsFunc(s.Names, func(name string) bool { return len(name) > maxPath }) {
+		return errMoreThanAsked
+	}
+	return nil
+}
+
+// checkSurvey refuses protected files whose names are too long: people are asked about them.
+func checkSurvey(s workspace.Survey) error {
+	tooLong := func(path string) bool { return len(path) > maxPath }
+	isLong := func(t workspace.SurveyTarget) bool { return tooLong(t.Path) || tooLong(t.Folder) }
+	if slices.ContainsFunc(s.Folders, tooLong) || slices.ContainsFunc(s.Targets, isLong) {
+		return errMoreThanAsked
+	}
+	return nil
+}
+
+// checkProcess refuses a process that cannot be one: its name is always that of its owner and
+// its key, and goes into the log.
+func checkProcess(i process.Info) (process.Info, error) {
+	tooLong := len(i.Owner) > maxPath || len(i.Key) > maxPath || len(i.Dir) > maxPath || len(i.Files.Dir) > maxPath || len(i.Files.Output) > maxPath
+	if i.Exit != nil {
+		tooLong = tooLong || len(i.Exit.Signal) > maxName
+	}
+	if tooLong || i.ID != process.IDOf(i.Owner, i.Key) || i.State != process.Stopping && i.State != process.Running && i.State != process.Starting && !i.State.Ended() {
+		return process.Info{}, errMoreThanAsked
+	}
+	return i, nil
 }
 
 // checkJudgement refuses a judgement of which a part is too long.

@@ -38,7 +38,8 @@ func (c remoteProcesses) Start(ctx context.Context, spec process.Spec) (process.
 	if err != nil {
 		return process.Info{}, false, fromWire(ctx, err)
 	}
-	return processOf(r.GetProcess()), r.GetAttached(), nil
+	info, err := checkProcess(processOf(r.GetProcess()))
+	return info, r.GetAttached(), err
 }
 
 // Find implements workspace.Processes.
@@ -53,7 +54,7 @@ func (c remoteProcesses) Find(ctx context.Context, owner process.Owner, key stri
 	if err != nil {
 		return process.Info{}, fromWire(ctx, err)
 	}
-	return processOf(r.GetProcess()), nil
+	return checkProcess(processOf(r.GetProcess()))
 }
 
 // Get implements workspace.Processes.
@@ -66,7 +67,7 @@ func (c remoteProcesses) Get(ctx context.Context, owner process.Owner, id proces
 	if err != nil {
 		return process.Info{}, fromWire(ctx, err)
 	}
-	return processOf(r.GetProcess()), nil
+	return checkProcess(processOf(r.GetProcess()))
 }
 
 // List implements workspace.Processes.
@@ -80,7 +81,9 @@ func (c remoteProcesses) List(ctx context.Context, owner process.Owner) ([]proce
 	}
 	all := make([]process.Info, len(r.GetProcesses()))
 	for i, p := range r.GetProcesses() {
-		all[i] = processOf(p)
+		if all[i], err = checkProcess(processOf(p)); err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
 }
@@ -95,7 +98,7 @@ func (c remoteProcesses) Wait(ctx context.Context, owner process.Owner, id proce
 	if err != nil {
 		return process.Info{}, fromWire(ctx, err)
 	}
-	return processOf(r.GetProcess()), nil
+	return checkProcess(processOf(r.GetProcess()))
 }
 
 // Read implements workspace.Processes.
@@ -213,7 +216,7 @@ func (c remoteProcesses) end(ctx context.Context, owner process.Owner, id proces
 	if err != nil {
 		return process.Info{}, fromWire(ctx, err)
 	}
-	return processOf(r.GetProcess()), nil
+	return checkProcess(processOf(r.GetProcess()))
 }
 
 // MarkSeen implements workspace.Processes.

@@ -97,12 +97,14 @@ func foundIn(r *pb.SearchResponse, roots []workspace.SearchRoot) (workspace.Foun
 func errorOf(r *pb.Reason) error {
 	var err error = &answer{brief(string(r.GetText())), knownReason(r.GetName())}
 	if f := r.GetRefusal(); f != nil {
-		err = &scope.Refusal{Finding: findingOf(f.GetFinding()), Name: string(f.GetName()), Mode: modeOf(f.GetWrite())}
+		finding := findingOf(f.GetFinding())
+		finding.Path, finding.Rule, finding.Protected = briefPath(finding.Path), briefPath(finding.Rule), brief(finding.Protected)
+		err = &scope.Refusal{Finding: finding, Name: briefPath(string(f.GetName())), Mode: modeOf(f.GetWrite())}
 	}
 	if len(r.GetPath()) == 0 {
 		return err
 	}
-	return &fs.PathError{Op: string(r.GetOperation()), Path: string(r.GetPath()), Err: err}
+	return &fs.PathError{Op: brief(string(r.GetOperation())), Path: briefPath(string(r.GetPath())), Err: err}
 }
 
 // reasonTo converts an error to a reason, with all that the other side needs to return the

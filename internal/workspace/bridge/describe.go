@@ -39,10 +39,14 @@ func (c *Client) Describe(ctx context.Context) (workspace.Description, error) {
 	case c.headers.identity != "" && r.GetIdentity() != c.headers.identity:
 		return workspace.Description{}, c.explainer.convert(ctx, &answer{workspace.ErrOther.Error(), workspace.ErrOther})
 	}
-	return workspace.Description{
+	about := workspace.Description{
 		Identity: r.GetIdentity(), Version: r.GetVersion(), Dir: string(r.GetDirectory()), Time: timeOf(r.GetTime()),
 		DiskFree: r.GetDiskFree(), DiskSize: r.GetDiskSize(), Env: textsOf(r.GetEnvironment()),
-	}, nil
+	}
+	if err := checkDescription(about); err != nil {
+		return workspace.Description{}, c.explainer.convert(ctx, err)
+	}
+	return about, nil
 }
 
 // older returns which of two sides has to be updated.

@@ -220,9 +220,9 @@ var codes = map[connect.Code]error{
 func errorFor(detail proto.Message) error {
 	switch d := detail.(type) {
 	case *pb.NotStarted:
-		return &process.StartError{ID: process.ID(d.GetId()), Reason: string(d.GetReason())}
+		return &process.StartError{ID: process.ID(brief(d.GetId())), Reason: brief(string(d.GetReason()))}
 	case *pb.CapReached:
-		return &process.CapError{What: d.GetWhat(), Has: d.GetHas(), Reserved: d.GetReserved(), Wants: d.GetWants(), Cap: d.GetCap()}
+		return &process.CapError{What: brief(d.GetWhat()), Has: d.GetHas(), Reserved: d.GetReserved(), Wants: d.GetWants(), Cap: d.GetCap()}
 	case *pb.Reason:
 		return knownReason(d.GetName())
 	}

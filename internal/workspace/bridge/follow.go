@@ -87,7 +87,10 @@ func (f *follower) frames(stream *connect.BidiStreamForClientSimple[pb.ExecReque
 		if err != nil {
 			return err
 		}
-		frame, ok := f.frameOf(m)
+		frame, ok, err := f.frameOf(m)
+		if err != nil {
+			return err
+		}
 		if !ok {
 			continue
 		}
@@ -101,15 +104,19 @@ func (f *follower) frames(stream *connect.BidiStreamForClientSimple[pb.ExecReque
 	}
 }
 
-// frameOf converts a message to a frame, if it is about output or the end.
-func (f *follower) frameOf(m *pb.ExecResponse) (workspace.Frame, bool) {
+// frameOf converts a message to a frame, if it is about output or the end. Output comes once:
+// what begins before the offset that was reached is refused.
+func (f *follower) frameOf(m *pb.ExecResponse) (frame workspace.Frame, ok bool, err error) {
 	switch part := m.GetPart().(type) {
 	case *pb.ExecResponse_Output_:
 		o := part.Output
-		return workspace.Frame{Stream: streamOf(o.GetStream()), Offset: o.GetOffset(), Data: o.GetData(), Omitted: o.GetOmitted()}, true
+		if o.GetOffset() < f.offset {
+			return frame, false, errMoreThanAsked
+		}
+		return workspace.Frame{Stream: streamOf(o.GetStream()), Offset: o.GetOffset(), Data: o.GetData(), Omitted: o.GetOmitted()}, true, nil
 	case *pb.ExecResponse_Exit:
-		end := processOf(part.Exit)
-		return workspace.Frame{Offset: f.offset, End: &end}, true
+		end, err := checkProcess(processOf(part.Exit))
+		return workspace.Frame{Offset: f.offset, End: &end}, true, err
 	}
-	return workspace.Frame{}, false
+	return frame, false, nil
 }

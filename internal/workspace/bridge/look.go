@@ -40,6 +40,9 @@ func (c remoteFiles) Look(ctx context.Context, asked ...disk.Question) ([]disk.A
 	list := make([]disk.Answer, len(asked))
 	for i, a := range r.GetAnswers() {
 		list[i] = disk.Answer{OK: a.GetOk(), Text: string(a.GetText()), More: string(a.GetMore())}
+		if err := checkLooked(list[i], asked[i]); err != nil {
+			return nil, err
+		}
 	}
 	return list, nil
 }

@@ -69,8 +69,8 @@ func (c remoteFiles) Show(ctx context.Context, s *scope.Scope, r workspace.ShowR
 	if err != nil {
 		return workspace.Shown{}, fromWire(ctx, err)
 	}
-	if len(shown.Names) > max(r.MaxNames, 0) || int64(len(shown.Content)) > mostShown(r) {
-		return workspace.Shown{}, errMoreThanAsked
+	if err := checkShown(shown, r); err != nil {
+		return workspace.Shown{}, err
 	}
 	return shown, nil
 }

@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/abide-run/abide/internal/approval/protect"
@@ -68,11 +69,14 @@ func (c remoteFiles) Survey(ctx context.Context, r workspace.SurveyRequest) (wor
 	if err != nil {
 		return workspace.Survey{}, err
 	}
-	all.Folders, all.Taken, all.Missed = texts[string](first.GetFolders()), first.GetTaken().AsTime(), string(first.GetMissed())
+	all.Folders, all.Taken, all.Missed = texts[string](first.GetFolders()), first.GetTaken().AsTime(), brief(string(first.GetMissed()))
 	all.Busy = first.GetBusy()
 	for _, t := range first.GetTargets() {
 		target := protect.Target{Path: string(t.GetPath()), Git: t.GetGit(), Folder: string(t.GetFolder())}
-		all.Targets = append(all.Targets, workspace.SurveyTarget{Target: target, Reason: string(t.GetReason())})
+		all.Targets = append(all.Targets, workspace.SurveyTarget{Target: target, Reason: brief(string(t.GetReason()))})
+	}
+	if err := checkSurvey(all); err != nil {
+		return workspace.Survey{}, err
 	}
 	rest := missing(all, r.Known)
 	for before := len(rest) + 1; len(rest) > 0 && len(rest) < before; { // it ends when an answer brings nothing new: a confined workspace leaves out files for good
@@ -127,13 +131,13 @@ func (c remoteFiles) survey(ctx context.Context, r workspace.SurveyRequest, all 
 	}
 	for _, s := range answer.GetStates() {
 		path := string(s.GetPath())
-		if *size += len(path) + len(s.GetState().GetContent()); *size > maxSurvey {
+		if *size += proto.Size(s); *size > maxSurvey {
 			return nil, errMoreThanAsked
 		}
 		if all.States[path] = stateOf(s.GetState()); s.GetUnchanged() {
 			all.States[path] = r.Known[path]
 		}
-		if reason := string(s.GetReason()); reason != "" {
+		if reason := brief(string(s.GetReason())); reason != "" {
 			all.Reasons[path] = reason
 		}
 	}
