@@ -133,7 +133,11 @@ func dialer(o ClientOptions) (func(context.Context) (net.Conn, error), error) {
 		return nil, err
 	}
 	return func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, addr)
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if c, ok := conn.(*net.TCPConn); ok {
+			hurry(c)
+		}
+		return conn, err
 	}, nil
 }
 

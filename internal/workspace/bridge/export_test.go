@@ -5,6 +5,9 @@ import "net/http"
 // ReadContent is readContent, for tests.
 var ReadContent = readContent
 
+// Dialer is dialer, for tests.
+var Dialer = dialer
+
 // OnRequest calls a function with the path of each HTTP request that the client makes from
 // now on.
 func (c *Client) OnRequest(each func(path string)) {

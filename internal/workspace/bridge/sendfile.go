@@ -11,14 +11,19 @@ import (
 
 // A fileListener accepts connections to which the kernel copies files, so that large files
 // need not pass through this program. TCP connections can do that without help, and kernels
-// other than Linux do it differently.
+// other than Linux do it differently. Those of this machine with itself do not wait between packets.
 type fileListener struct{ net.Listener }
 
 // Accept implements net.Listener.
 func (l fileListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	if u, ok := c.(*net.UnixConn); ok && runtime.GOOS == "linux" {
-		return unixConn{u}, err
+	switch c := c.(type) {
+	case *net.TCPConn:
+		hurry(c)
+	case *net.UnixConn:
+		if runtime.GOOS == "linux" {
+			return unixConn{c}, err
+		}
 	}
 	return c, err
 }

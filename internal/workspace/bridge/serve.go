@@ -81,11 +81,11 @@ func (s *Server) http(requests context.Context, g *inFlight) *http.Server {
 
 // listen serves connections. Those without an authorised request have little time and memory.
 func (s *Server) listen(server *http.Server, l net.Listener) error {
-	door := gate.New(gate.Limits{})
+	l = gate.New(gate.Limits{}).Listen(fileListener{l})
 	if s.TLS != nil {
-		return server.ServeTLS(door.Listen(l), "", "")
+		return server.ServeTLS(l, "", "")
 	}
-	return server.Serve(door.Listen(fileListener{l}))
+	return server.Serve(l)
 }
 
 // protocols returns the protocols of gRPC clients and of plain HTTP clients.
