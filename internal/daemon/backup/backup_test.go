@@ -489,6 +489,28 @@ func TestASessionThatIsDeletedMeanwhileIsLeftOut(t *testing.T) {
 	}
 }
 
+// An engine shortens its log while it runs, which is no reason to have no backup.
+func TestAFileThatGetsShorterMeanwhileIsBackedUpAsItIs(t *testing.T) {
+	s := newData(t, 1)
+	log := filepath.Join(s.Dir, "engine.log")
+	must(t, os.WriteFile(log, bytes.Repeat([]byte("a line\n"), 1000), 0o600))
+	s.Progress = func(stage string, _, _ int64) {
+		if stage == "copying files" {
+			must(t, os.WriteFile(log, []byte("the last line\n"), 0o600))
+		}
+	}
+	for _, name := range []string{"trusted", "sessions", "memory", "locations.json"} {
+		must(t, os.RemoveAll(filepath.Join(s.Dir, name))) // the log is the only file
+	}
+	path, _ := backUp(t, s)
+	to := Target{Dir: filepath.Join(t.TempDir(), "r")}
+	_, err := to.ReadFile(t.Context(), path)
+	must(t, err)
+	if text, err := os.ReadFile(filepath.Join(to.Dir, "engine.log")); err != nil || string(text) != "the last line\n" {
+		t.Errorf("the log holds %q, %v", text, err)
+	}
+}
+
 func TestACancelledBackupAndRestoreLeaveNothing(t *testing.T) {
 	s := newData(t, 3)
 	good, _ := backUp(t, s)

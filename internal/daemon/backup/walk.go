@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -143,7 +144,7 @@ func (w *walker) isOfUnknownSession(name string) bool {
 	return false
 }
 
-// addFile adds a file as it is now. It may grow meanwhile.
+// addFile adds a file as it is now. It may grow meanwhile, and a small one may get shorter.
 func (w *walker) addFile(name string) error {
 	f, info, err := openFile(filepath.Join(w.Dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,5 +155,25 @@ func (w *walker) addFile(name string) error {
 	}
 	defer f.Close()
 	w.stage("copying files")(int64(len(w.to.manifest.Files)), 0)
-	return w.to.add(filepath.ToSlash(name), info, io.LimitReader(f, info.Size()))
+	in := io.LimitReader(f, info.Size())
+	if info.Size() <= maxShortened {
+		text, err := io.ReadAll(in)
+		if err != nil {
+			return err
+		}
+		info, in = shortened{info, int64(len(text))}, bytes.NewReader(text)
+	}
+	return w.to.add(filepath.ToSlash(name), info, in)
 }
+
+// maxShortened is the size up to which a file is read before its length is written. The log of
+// an engine, which is not larger, gets shorter while the engine runs.
+const maxShortened = 8 << 20
+
+// A shortened file may have become shorter since it was described.
+type shortened struct {
+	fs.FileInfo
+	size int64
+}
+
+func (s shortened) Size() int64 { return s.size }
