@@ -418,6 +418,7 @@ func TestWhatAWorkspaceSaysOfItselfIsBounded(t *testing.T) {
 		"identity":     {Identity: strings.Repeat("i", 2000)},
 		"control":      {Identity: "a\x1b[2Jb"},
 		"two lines":    {Identity: "a\nb"},
+		"letters":      {Identity: "ünder"},
 		"version":      {Version: strings.Repeat("v", 2000)},
 		"folder":       {Directory: []byte("/" + strings.Repeat("d", 64<<10))},
 		"environment":  {Environment: [][]byte{make([]byte, 4<<20), make([]byte, 1)}},
