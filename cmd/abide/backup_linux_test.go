@@ -136,3 +136,26 @@ func TestAFolderWhoseEngineWasKilledIsBackedUp(t *testing.T) {
 	}
 	checkRestored(t, dir, filepath.Join(to, "home"))
 }
+
+// A command that runs when a backup is made belongs to the folder that was backed up: in the
+// restored one it is lost, and it goes on.
+func TestACommandThatRunsIsLostInTheRestoredFolder(t *testing.T) {
+	dir := t.TempDir()
+	output(t, dir, "run", "--yolo", "Run `while [ ! -e go ]; do sleep 0.02; done` in the background")
+	t.Cleanup(func() { must(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600)) })
+	output(t, dir, "backup", "it.backup")
+	home := filepath.Join(dir, "to", "home")
+	output(t, dir, "restore", "--home", home, "it.backup")
+	auditRestored(t, home)
+	if got := output(t, dir, "--home", home, "run", "--yolo", "--continue", "Reply with exactly: ON"); !strings.HasSuffix(got, "ON\n") {
+		t.Errorf("the session goes on with %q", got)
+	}
+	for home, want := range map[string]string{home: "lost", filepath.Join(dir, "home"): "running"} {
+		var tasks []struct{ Status string }
+		must(t, json.Unmarshal([]byte(output(t, dir, "--home", home, "ps", "--all", "--json")), &tasks))
+		if len(tasks) != 1 || tasks[0].Status != want {
+			t.Errorf("in %s the commands are %+v, want one that is %s", home, tasks, want)
+		}
+	}
+	checkRestored(t, dir, home)
+}
