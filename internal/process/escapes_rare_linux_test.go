@@ -37,7 +37,7 @@ var rareEscapes = []escape{
 	{name: "ask for the namespace of another process by its descriptor", do: namespaceByDescriptor},
 	{name: "have a socket signal another process", do: signalBySocket, since: 6},
 	{name: "list the mapped files of another process", script: `ls "/proc/$PID/map_files" | grep .`},
-	{name: "see what another process waits for", script: `cat "/proc/$PID/timers"`},
+	{name: "see what another process waits for", script: `cat "/proc/$PID/timers"`, open: true, barred: true}, // some kernels refuse it
 	{name: "see the personality of another process", script: `cat "/proc/$PID/personality"`},
 	{name: "enter the folder of another process", script: `cd "/proc/$PID/cwd"`},
 

@@ -49,7 +49,7 @@ func newPrison(t *testing.T) *prison {
 // shared memory of the same user.
 func (p *prison) startOthers() {
 	sleeper := exec.Command("env", "--block-signal=USR2", "sleep", "1000")
-	sleeper.Dir = p.base
+	sleeper.Dir, sleeper.SysProcAttr = p.base, &syscall.SysProcAttr{Setpgid: true} // a group that no command is in
 	must(p.t, sleeper.Start())
 	p.t.Cleanup(func() { sleeper.Process.Kill(); sleeper.Wait() })
 	p.PID = sleeper.Process.Pid
@@ -274,6 +274,47 @@ func TestEscapes(t *testing.T) {
 	t.Logf("as user %d, with Landlock %d: %v escapes were tried", os.Getuid(), abi, tried)
 	if least := 60; tried[sandbox.Workspace] < least || sealed && tried[sandbox.Sealed] < least {
 		t.Errorf("%v escapes were tried, and %d is the least", tried, least)
+	}
+}
+
+// TestALinkInThePlaceOfASealedFolderGivesNoRights: the path of the folder is judged first, and
+// opened later by the process that makes the namespaces.
+func TestALinkInThePlaceOfASealedFolderGivesNoRights(t *testing.T) {
+	p := newPrison(t)
+	if !p.canSeal(t) {
+		t.Skip("skipped: commands cannot be sealed here")
+	}
+	for _, place := range []string{p.Work, p.base + "/above/work"} {
+		p.reset()
+		must(t, os.RemoveAll(p.base+"/above"))
+		must(t, os.MkdirAll(place, 0o755))
+		must(t, os.MkdirAll(p.Out+"/work", 0o755))
+		folder := place
+		if place != p.Work { // a part of the path is the link, and not its end
+			folder = p.base + "/above"
+		}
+		s := sandbox.Open(sandbox.Options{Hidden: []string{p.Data}, Temp: []string{p.base + "/tmp"}})
+		m := open(t, t.TempDir(), Options{Sandbox: s, AtStep: func(step string) {
+			if step == "synced" {
+				must(t, os.Rename(folder, folder+".moved"))
+				must(t, os.Symlink(p.Out, folder))
+			}
+		}})
+		info, _, err := m.Start(t.Context(), Spec{Key: "k", Owner: me, Dir: place, Root: place, Profile: sandbox.Sealed, Command: "echo x > new; echo x > " + p.Out + "/new; echo x > " + p.Out + "/work/new"})
+		if err == nil {
+			_, err = m.WaitGone(t.Context(), me, info.ID)
+			must(t, err)
+		} else if !strings.Contains(err.Error(), "is a link now") {
+			t.Errorf("%s: %v", place, err)
+		}
+		for _, name := range []string{"/new", "/work/new"} {
+			if _, err := os.Lstat(p.Out + name); err == nil {
+				t.Errorf("a sealed command in %s has written %s of a folder outside", place, name)
+			}
+		}
+		must(t, os.Remove(folder))
+		must(t, os.RemoveAll(folder+".moved"))
+		s.Close()
 	}
 }
 
