@@ -38,7 +38,7 @@ func newPrison(t *testing.T) *prison {
 	p := &prison{t: t, base: base, world: world{Work: base + "/work", Out: base + "/out", Data: base + "/data"}}
 	must(t, os.Mkdir(p.Data, 0o755))
 	must(t, os.Mkdir(base+"/tmp", 0o755))
-	s := sandbox.Open(sandbox.Options{Hidden: []string{p.Data}, Temp: []string{base + "/tmp"}})
+	s := sandbox.Open(sandbox.Options{Hidden: []string{p.Data}, Temp: []string{base + "/tmp"}, Services: []string{base + "/services"}})
 	t.Cleanup(s.Close)
 	p.m = open(t, base+"/processes", Options{Sandbox: s})
 	p.startOthers()
@@ -66,6 +66,13 @@ func (p *prison) startOthers() {
 	again, err := net.Listen("unix", p.Socket)
 	must(p.t, err)
 	p.t.Cleanup(func() { again.Close() })
+	p.Service = p.base + "/services/socket"
+	must(p.t, os.Mkdir(p.base+"/services", 0o755))
+	for _, path := range []string{p.Service, p.Data + "/sock"} {
+		l, err := net.Listen("unix", path)
+		must(p.t, err)
+		p.t.Cleanup(func() { l.Close() })
+	}
 	p.listen()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	must(p.t, err)
@@ -265,7 +272,7 @@ func TestEscapes(t *testing.T) {
 			if !sealed || e.inside {
 				return
 			}
-			if worked, printed := p.try(t, e, Spec{Profile: sandbox.Sealed}); worked != e.unsealed {
+			if worked, printed := p.try(t, e, Spec{Profile: sandbox.Sealed}); worked != (e.unsealed && (e.sealedBy == 0 || abi < e.sealedBy)) {
 				t.Errorf("sealed: it worked: %v, and docs/SECURITY.md says otherwise; it printed %s", worked, printed)
 			}
 			tried[sandbox.Sealed]++

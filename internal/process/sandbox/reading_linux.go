@@ -36,6 +36,8 @@ func (s *Sandbox) StartOwn(cmd *exec.Cmd) error {
 		return explain(errOldKernel)
 	}
 	p := s.plan(Request{Root: realPaths(s.o.Temp)[0], Env: cmd.Env, Repository: &Repository{}})
+	p.services = nil // such as the bus, which shows news on the screen
+	p = p.named("own\x00" + p.key)
 	return s.startHeld(cmd, confine.Rules{Landlock: -1, Sockets: confine.AnySockets}, p)
 }
 

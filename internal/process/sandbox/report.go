@@ -8,6 +8,7 @@ const (
 	truncateABI = 3
 	ioctlABI    = 5
 	scopeABI    = 6
+	unixABI     = 9
 )
 
 // A Fact is one thing that is held on this machine, or not.
@@ -34,6 +35,7 @@ func Report(abi int, filters bool) []Fact {
 		fact("devices take no orders", ioctlABI),
 		fact("other processes get no signals", scopeABI),
 		fact("abstract sockets of others cannot be reached", scopeABI),
+		fact("sockets of programs that run commands for others, and of the data folder, cannot be reached", unixABI),
 	}
 	calls := Fact{What: "io_uring, bpf, keyrings, other processes' limits and typing into terminals are refused", Held: filters && abi > 0}
 	if !calls.Held {

@@ -260,6 +260,7 @@ const (
 	writeFile   = 1 << 1
 	makeDevices = 1<<6 | 1<<11
 	refer       = 1 << 13
+	reachSocket = 1 << 16
 
 	badFile = syscall.Errno(77) // EBADFD: files of pipes and the like need no rule
 )
@@ -278,6 +279,11 @@ func sealedRules(o record.Record) (int, error) {
 	if version >= 6 {
 		attributes[2], size = 1|2, unsafe.Sizeof(attributes)
 	}
+	inside := uint64(writeFile | refer)
+	if version >= 9 { // sockets that were not there when the mounts were made, too
+		attributes[0] |= reachSocket
+		inside |= reachSocket
+	}
 	fd, _, errno := syscall.RawSyscall(landlockCreate, uintptr(unsafe.Pointer(&attributes)), size, 0)
 	if errno != 0 {
 		return -1, errors.New("make rules of Landlock: " + errno.Error())
@@ -288,7 +294,7 @@ func sealedRules(o record.Record) (int, error) {
 		return -1, err
 	}
 	for _, dir := range append(o.All("empty"), "/dev", o.Get("root")) {
-		if err := addPath(rules, dir, writeFile|refer); err != nil {
+		if err := addPath(rules, dir, inside); err != nil {
 			return -1, err
 		}
 	}
