@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/abide-run/abide/internal/config"
 	"github.com/abide-run/abide/internal/process/sandbox"
@@ -34,17 +33,17 @@ func examineSandbox(c config.Commands, add note) {
 		add("sandbox", doubt, "this kernel has no Landlock, or it is switched off: an allowed command can do everything that you can")
 		return
 	}
-	var missing []string
+	text, state := "commands are confined by Landlock "+version(abi)+": they write in the working directory, its repository, temporary folders and their own caches", good
 	for _, f := range sandbox.Report(abi, sandbox.Filters()) {
-		if !f.Held {
-			missing = append(missing, f.What+" ("+f.Why+")")
+		if f.Held {
+			continue
+		}
+		text += "; not held is that " + f.What + " (" + f.Why + ")"
+		if !f.Recent {
+			state = doubt
 		}
 	}
-	if len(missing) > 0 {
-		add("sandbox", doubt, "commands are confined by Landlock %s; not held is that %s", version(abi), strings.Join(missing, "; that "))
-	} else {
-		add("sandbox", good, "commands are confined by Landlock %s: they write in the working directory, its repository, temporary folders and their own caches", version(abi))
-	}
+	add("sandbox", state, "%s", text)
 	for _, path := range c.Writable {
 		if _, err := os.Stat(path); err != nil {
 			add("sandbox", doubt, "commands.writable names %s, which is not there: it counts as soon as it is", path)

@@ -34,7 +34,7 @@ func (n *Node) notify(e *engine) {
 		return
 	}
 	to, err := notify.New(notify.Options{
-		Host: e.host, Log: n.log, File: filepath.Join(n.folder.Dir(), "notify.json"), Env: process.PlainEnv(),
+		Host: e.host, Log: n.log, File: filepath.Join(n.folder.Dir(), "notify.json"), Env: process.PlainEnv(), Start: e.tools.processes.StartOwn,
 		Command: c.Command, Webhook: c.Webhook, Secret: secret, Kinds: c.On, Delay: c.Delay, Again: c.Again,
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/daemon"
+	"github.com/abide-run/abide/internal/process/sandbox"
 	"github.com/abide-run/abide/internal/server/notify"
 	"github.com/abide-run/abide/internal/server/rest"
 )
@@ -88,6 +89,27 @@ func TestPeopleAreToldOnce(t *testing.T) {
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "told"))
 	if err != nil || !strings.Contains(string(text), " ends "+string(last)) || strings.Count(string(text), " ends "+string(other)) != 1 || strings.Count(string(text), " waits "+string(id)) != 1 {
+		t.Errorf("%s: %v", text, err)
+	}
+}
+
+// The command is held as the commands of sessions are.
+func TestTheCommandThatTellsIsConfined(t *testing.T) {
+	if sandbox.Kernel() == 0 {
+		t.Skip("skipped: this kernel has no Landlock")
+	}
+	told := filepath.Join(t.TempDir(), "told")
+	h := newHook(t)
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("key\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newSiteWith(t, func(c *daemon.Config) { // the webhook comes after the command
+		c.Notify = daemon.Notify{Webhook: h.URL, SecretFile: key, Command: "grep NoNewPrivs /proc/self/status > " + told}
+	})
+	s.create("Reply with exactly: HELLO")
+	<-h.got
+	if text, err := os.ReadFile(told); err != nil || strings.Join(strings.Fields(string(text)), " ") != "NoNewPrivs: 1" {
 		t.Errorf("%s: %v", text, err)
 	}
 }

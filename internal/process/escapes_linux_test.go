@@ -34,6 +34,7 @@ type world struct {
 	Port      int    // port on which somebody listens on the loopback address, with TCP and UDP
 	Connected int    // process outside, of the same user, whose standard input is a connection
 	Outer     string // address of this machine that others can reach
+	Service   string // path of a socket that is called one of a service
 	Socket    string // path of a socket on which somebody listens
 	Abstract  string // name of an abstract socket on which somebody listens
 	Terminal  string // path of a terminal of somebody else
@@ -60,6 +61,7 @@ type escape struct {
 	root     bool // true if only root can do it without a sandbox
 	user     bool // true if only an ordinary user tries it: root has rights that the sandbox takes
 	inside   bool // true if a sealed command reaches only what belongs to it
+	sealedBy int  // version of Landlock that holds it in the profile sealed, if that is not held without; zero for none
 	barred   bool // true if it fails or must not be done without a sandbox, too
 }
 
@@ -181,7 +183,9 @@ var usualEscapes = []escape{
 	{name: "connect to an abstract socket", do: func(w world) error { return dial("unix", "@"+w.Abstract) }, since: 6},
 	{name: "send to an abstract socket", do: func(w world) error { return sendTo("@" + w.Abstract + "-packets") }, since: 6},
 	{name: "connect to a socket by its path", do: func(w world) error { return dial("unix", w.Socket) }, open: true},
-	{name: "connect to a socket that was renamed", do: func(w world) error { return dial("unix", w.Socket+"-renamed") }, open: true, unsealed: true},
+	{name: "connect to a socket that was renamed", do: func(w world) error { return dial("unix", w.Socket+"-renamed") }, open: true, unsealed: true, sealedBy: 9},
+	{name: "connect to a socket of a program that runs commands", do: func(w world) error { return dial("unix", w.Service) }, since: 9},
+	{name: "connect to a socket in the data folder", do: func(w world) error { return dial("unix", w.Data+"/sock") }, since: 9},
 	{name: "send to a socket by its path", do: func(w world) error { return sendTo(w.Socket + "-packets") }, open: true},
 	{name: "connect with TCP", do: func(w world) error { return dial("tcp4", fmt.Sprint("127.0.0.1:", w.Port)) }, open: true},
 	{name: "connect with multipath TCP", do: func(w world) error { return connectMultipath(w.Port) }, open: true},

@@ -22,6 +22,8 @@ var rareEscapes = []escape{
 	{name: "let others read a file outside by an access list", do: setAccessList, open: true},
 	{name: "take an attribute from a file outside", do: removeAttribute, open: true},
 	{name: "change the version of a file outside", do: setVersion, open: true},
+	{name: "set a flag of a file outside by its path", do: setFlagByPath, open: true},
+	{name: "set an attribute of a file outside by a newer call", do: setAttributeAt, open: true},
 	{name: "say how long a file outside will be kept", do: hintLifetime, open: true, unsealed: true},
 	{name: "see where a link in the data folder leads", script: `[ "$(readlink "$DATA/link")" = there ]`, open: true},
 	{name: "read a file of the data folder that has a hard link elsewhere", script: `cat "$OUT/shared"`, open: true, unsealed: true},
@@ -37,7 +39,7 @@ var rareEscapes = []escape{
 	{name: "ask for the namespace of another process by its descriptor", do: namespaceByDescriptor},
 	{name: "have a socket signal another process", do: signalBySocket, since: 6},
 	{name: "list the mapped files of another process", script: `ls "/proc/$PID/map_files" | grep .`},
-	{name: "see what another process waits for", script: `cat "/proc/$PID/timers"`},
+	{name: "see what another process waits for", script: `cat "/proc/$PID/timers"`, open: true, barred: true}, // some kernels refuse it
 	{name: "see the personality of another process", script: `cat "/proc/$PID/personality"`},
 	{name: "enter the folder of another process", script: `cd "/proc/$PID/cwd"`},
 
@@ -78,6 +80,41 @@ func setAccessList(w world) error {
 }
 
 func removeAttribute(w world) error { return unix.Removexattr(w.Out+"/marked", "user.mark") }
+
+// setFlagByPath keeps a file out of backups. The call came with Linux 6.17.
+func setFlagByPath(w world) error {
+	const fileSetattr, noDump = 469, 0x80
+	attributes := [3]uint64{noDump}
+	return atPath(fileSetattr, w.Out+"/file", unsafe.Pointer(&attributes), unsafe.Sizeof(attributes), 0)
+}
+
+// setAttributeAt sets an attribute. The call came with Linux 6.13.
+func setAttributeAt(w world) error {
+	const setxattrat = 463
+	name, value := []byte("user.x\x00"), []byte("x")
+	arguments := struct {
+		value       uintptr
+		size, flags uint32
+	}{uintptr(unsafe.Pointer(&value[0])), 1, 0}
+	path, err := unix.BytePtrFromString(w.Out + "/file")
+	if err != nil {
+		return err
+	}
+	err = call(setxattrat, uintptr(here), uintptr(unsafe.Pointer(path)), 0, uintptr(unsafe.Pointer(&name[0])), uintptr(unsafe.Pointer(&arguments)), unsafe.Sizeof(arguments))
+	runtime.KeepAlive(value)
+	return err
+}
+
+// here stands for the working directory; a constant below zero does not fit.
+var here = unix.AT_FDCWD
+
+func atPath(number uintptr, name string, argument unsafe.Pointer, size, flags uintptr) error {
+	path, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return err
+	}
+	return call(number, uintptr(here), uintptr(unsafe.Pointer(path)), uintptr(argument), size, flags)
+}
 
 // setVersion gives a file the version that it has.
 func setVersion(w world) error {

@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -57,8 +58,43 @@ func TestAProgramThatOnlyReadsIsHeldForAnOrdinaryUser(t *testing.T) {
 	runAsOrdinaryUser(t, "TestAProgramThatOnlyReadsIsHeld")
 }
 
-// tryReading tries to escape from a program that only has to read. It reports whether that
-// worked, and what was printed.
+// TestAProgramOfTheUserIsHeld tries every escape from a program that the configuration of the user
+// names, such as one that tells of news.
+func TestAProgramOfTheUserIsHeld(t *testing.T) {
+	abi := sandbox.Kernel()
+	if abi == 0 {
+		skipOrFail(t, "landlock", "this kernel has no Landlock")
+	}
+	p := newPrison(t)
+	for _, e := range slices.Concat(escapes, []escape{{name: "write to the working directory", script: `echo x > new`}}) {
+		isService := e.name == "connect to a socket of a program that runs commands" // it may tell the desktop
+		if e.open || isService || e.root && os.Getuid() != 0 || e.user || e.barred || abi < e.since {
+			continue
+		}
+		if worked, printed := p.tryReading(t, e, p.m.StartOwn); worked {
+			t.Errorf("%s: it worked, and printed %s", e.name, printed)
+		}
+	}
+	for _, e := range []escape{
+		{name: "write to a temporary folder", script: `echo x > ../tmp/new`},
+		{name: "connect with TCP", do: func(w world) error { return dial("tcp4", fmt.Sprint("127.0.0.1:", w.Port)) }},
+	} {
+		if worked, printed := p.tryReading(t, e, p.m.StartOwn); !worked {
+			t.Errorf("%s: it did not work, and printed %s", e.name, printed)
+		}
+	}
+	for name, o := range map[string]sandbox.Options{
+		"there is no Landlock":  {Mode: sandbox.Require, ABI: func() int { return 0 }},
+		"the Landlock is older": {Mode: sandbox.Require, ABI: func() int { return 2 }},
+	} {
+		if err := sandbox.Open(o).StartOwn(exec.Command("true")); err == nil {
+			t.Errorf("%s, and the program is started although that is forbidden", name)
+		}
+	}
+}
+
+// tryReading tries to escape from a program that the manager starts and does not hold as a process
+// of its own. It reports whether that worked, and what was printed.
 func (p *prison) tryReading(t *testing.T, e escape, start func(*exec.Cmd) error) (bool, string) {
 	t.Helper()
 	env, args := p.prepare(t, e)

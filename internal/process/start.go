@@ -94,6 +94,15 @@ func (m *Manager) StartReading(cmd *exec.Cmd) error {
 	return m.opts.Sandbox.StartReading(cmd)
 }
 
+// StartOwn starts a program that the user's own configuration names, confined as commands are.
+// It is no process of the manager: the caller waits for it. The manager may be nil.
+func (m *Manager) StartOwn(cmd *exec.Cmd) error {
+	if m == nil {
+		return cmd.Start()
+	}
+	return m.opts.Sandbox.StartOwn(cmd)
+}
+
 // register finds the process of a key, or registers a new one. The caller that
 // registered it has to call begin.
 func (m *Manager) register(spec Spec) (p *proc, attached bool, err error) {

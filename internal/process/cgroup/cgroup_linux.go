@@ -43,14 +43,17 @@ func Find() (Place, error) {
 func placeIn(m mount, dir string) (Place, error) {
 	p := Place{dir, m.version}
 	if m.version == 2 {
+		top := dir == m.at && m.root == "/" && isTop(dir)
+		if above := parent(dir); !top && len(above) >= len(m.at) {
+			p.Dir = above
+		}
+		// The group above has the memory to give: in that of the process it counts only after
+		// somebody has passed it on, which Make does.
 		switch {
-		case !lists(dir+"/cgroup.controllers", "memory"):
+		case !lists(p.Dir+"/cgroup.controllers", "memory"):
 			return p, ErrNone
-		case dir != m.at || m.root != "/":
-			p.Dir = parent(dir)
-			if len(p.Dir) < len(m.at) || !delegated(p.Dir) {
-				return p, ErrNotDelegated
-			}
+		case !top && (p.Dir == dir || !delegated(p.Dir)):
+			return p, ErrNotDelegated
 		}
 	}
 	const writable = 2 // W_OK
@@ -65,6 +68,10 @@ func readOnly(dir string) bool {
 	const flag = 1 // ST_RDONLY
 	return syscall.Statfs(dir, &s) == nil && s.Flags&flag != 0
 }
+
+// isTop reports whether a folder at the top of a mount is that of the root of all groups. That of
+// a container looks like it, but has processes and can have no limits below it.
+func isTop(dir string) bool { return syscall.Access(dir+"/cgroup.type", 0) != nil }
 
 func parent(dir string) string { return dir[:max(bytes.LastIndexByte([]byte(dir), '/'), 0)] }
 

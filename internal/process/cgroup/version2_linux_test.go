@@ -85,8 +85,9 @@ func TestACommandBeginsInItsGroupOfVersion2(t *testing.T) {
 // somebody forgot to give it away.
 func TestAPlaceOfVersion2(t *testing.T) {
 	for name, tt := range map[string]struct {
-		controllers string // those of the group
+		controllers string // those of the group in which others could be made
 		below       bool   // true if the group is not the top one
+		container   bool   // true if the top one is that of a container
 		delegated   bool   // true if the one above it was given away
 		want        error
 	}{
@@ -94,6 +95,8 @@ func TestAPlaceOfVersion2(t *testing.T) {
 		"no memory":                     {controllers: "cpu pids\n", want: ErrNone},
 		"below one that was given away": {controllers: "memory\n", below: true, delegated: true},
 		"below one that was not":        {controllers: "memory\n", below: true, want: ErrNotDelegated},
+		"below one without memory":      {controllers: "cpu\n", below: true, delegated: true, want: ErrNone},
+		"in a container":                {controllers: "memory\n", container: true, want: ErrNotDelegated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			top := t.TempDir()
@@ -104,8 +107,14 @@ func TestAPlaceOfVersion2(t *testing.T) {
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(dir+"/cgroup.controllers", []byte(tt.controllers), 0o644); err != nil {
-				t.Fatal(err)
+			above := dir
+			if tt.below { // what the group of the process has of it is decided later
+				above = filepath.Dir(dir)
+				writeFile(t, dir+"/cgroup.controllers", "")
+			}
+			writeFile(t, above+"/cgroup.controllers", tt.controllers)
+			if tt.container {
+				writeFile(t, dir+"/cgroup.type", "domain\n")
 			}
 			if tt.delegated {
 				if err := unix.Setxattr(filepath.Dir(dir), "user.delegate", []byte("1"), 0); err != nil {
@@ -124,5 +133,12 @@ func TestAPlaceOfVersion2(t *testing.T) {
 				t.Errorf("%+v, want %s", p, want)
 			}
 		})
+	}
+}
+
+func writeFile(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

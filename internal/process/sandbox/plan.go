@@ -15,7 +15,9 @@ type plan struct {
 	read     []string // files and folders that can be read and executed
 	write    []string // files and folders that can be changed, too
 	devices  []string // devices that can be used
+	sockets  []string // files and folders whose sockets can be reached
 	hidden   []string // files and folders that cannot be read
+	services []string // sockets, and folders of such, that cannot be reached
 	through  []string // paths whose folders get no right, so that hidden files cannot be read
 	git      Repository
 	optional []string // those of write that may be missing without a word
@@ -30,6 +32,7 @@ var usualDevices = []string{
 // plan returns the plan for a command. It lists no folders yet.
 func (s *Sandbox) plan(r Request) plan {
 	p := s.newPlan()
+	p.services = s.o.Services
 	p.write = append(p.write, r.Root)
 	p.optional = slices.Concat(s.o.Temp, r.Writable)
 	if t := s.temporary(r.Env, slices.Concat(p.write, p.optional)); t != "" {
@@ -51,7 +54,7 @@ func (s *Sandbox) newPlan() plan {
 
 // named returns the plan with a key of what it was made from, beside what is hidden.
 func (p plan) named(key string) plan {
-	p.key = strings.Join(append(slices.Concat(p.hidden, p.through), "", key), "\x00")
+	p.key = strings.Join(append(slices.Concat(p.hidden, p.through), "", strings.Join(p.services, "\x00"), "", key), "\x00")
 	return p
 }
 
@@ -94,29 +97,39 @@ func (s *Sandbox) temporary(env, changeable []string) string {
 // the neighbours of what is hidden are listed one by one.
 func (p *plan) list() {
 	p.hidden = append(slices.Clone(p.hidden), "/dev")
-	p.listBelow("/")
+	p.read = p.listBelow("/", slices.Concat(p.hidden, p.through), func(path string, kind fs.FileMode) bool {
+		return kind != fs.ModeSymlink && kind != fs.ModeSocket && !slices.Contains(p.hidden, path)
+	})
 }
 
-// isAbove reports whether a folder has something in it that is hidden, or on the way to that.
-func (p *plan) isAbove(dir string) bool {
-	below := func(path string) bool { return path != dir && isBelow(path, dir) }
-	return slices.ContainsFunc(p.hidden, below) || slices.ContainsFunc(p.through, below)
+// listSockets lists where sockets can be reached: everywhere but in hidden folders, and but for
+// those of services.
+func (p *plan) listSockets() {
+	closed := slices.Concat(p.hidden, p.services)
+	p.sockets = p.listBelow("/", slices.Concat(closed, p.through), func(path string, kind fs.FileMode) bool {
+		return (kind.IsDir() || kind == fs.ModeSocket) && !slices.Contains(closed, path)
+	})
 }
 
-func (p *plan) listBelow(dir string) {
-	p.looked = append(p.looked, dir)
+// listBelow lists the files and folders in a folder that are wanted. Of a folder that is above one
+// of the given paths the entries are listed.
+func (p *plan) listBelow(dir string, apart []string, wanted func(path string, kind fs.FileMode) bool) (list []string) {
+	if !slices.Contains(p.looked, dir) {
+		p.looked = append(p.looked, dir)
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return
+		return nil
 	}
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		switch {
-		case e.Type() == fs.ModeSymlink, e.Type() == fs.ModeSocket, slices.Contains(p.hidden, path):
-		case e.IsDir() && p.isAbove(path):
-			p.listBelow(path)
+		switch isAbove := func(other string) bool { return other != path && isBelow(other, path) }; {
+		case !wanted(path, e.Type()):
+		case e.IsDir() && slices.ContainsFunc(apart, isAbove):
+			list = append(list, p.listBelow(path, apart, wanted)...)
 		default:
-			p.read = append(p.read, path)
+			list = append(list, path)
 		}
 	}
+	return list
 }

@@ -8,13 +8,15 @@ const (
 	truncateABI = 3
 	ioctlABI    = 5
 	scopeABI    = 6
+	unixABI     = 9
 )
 
 // A Fact is one thing that is held on this machine, or not.
 type Fact struct {
-	What string
-	Held bool
-	Why  string // reason that it is not held
+	What   string
+	Held   bool
+	Why    string // reason that it is not held
+	Recent bool   // true if few kernels can hold it: nothing is wrong with one that does not
 }
 
 // Report returns what the profile Workspace holds with a version of Landlock.
@@ -35,6 +37,9 @@ func Report(abi int, filters bool) []Fact {
 		fact("other processes get no signals", scopeABI),
 		fact("abstract sockets of others cannot be reached", scopeABI),
 	}
+	sockets := fact("sockets of programs that run commands for others, such as Docker, cannot be reached", unixABI)
+	sockets.Recent = true
+	list = append(list, sockets)
 	calls := Fact{What: "io_uring, bpf, keyrings, other processes' limits and typing into terminals are refused", Held: filters && abi > 0}
 	if !calls.Held {
 		calls.Why = "needs Landlock, and a processor for which abide knows the system calls"

@@ -24,10 +24,13 @@ const (
 		unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
 	deviceRights = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
-	allRights = writeRights | deviceRights | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
+	// socketRight is the right to reach a socket by its path. Sockets that the command itself, or
+	// what it has started, listens on need none.
+	socketRight = 1 << 16
+	allRights   = writeRights | deviceRights | socketRight | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 	// fileRights are the rights that a rule about a file that is no folder can have.
 	fileRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
-		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV | socketRight
 )
 
 // kernelABI returns the version of Landlock of this kernel; 0 if there is none.
@@ -47,6 +50,7 @@ func handled(abi int) uint64 {
 		right uint64
 	}{
 		{referABI, unix.LANDLOCK_ACCESS_FS_REFER}, {truncateABI, unix.LANDLOCK_ACCESS_FS_TRUNCATE}, {ioctlABI, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
+		{unixABI, socketRight},
 	} {
 		if abi < r.since {
 			rights &^= r.right
@@ -141,6 +145,9 @@ func duplicate(f *os.File) (*os.File, error) {
 // makeRules makes the rules of a plan.
 func (s *Sandbox) makeRules(p plan) (*rules, error) {
 	p.list()
+	if s.abi >= unixABI {
+		p.listSockets()
+	}
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: handled(s.abi)}
 	size := unsafe.Sizeof(attr.Handled_access_fs)
 	if s.abi >= scopeABI {
@@ -175,11 +182,14 @@ func (b *builder) addAll(p plan) error {
 	for _, path := range p.read {
 		err = errors.Join(err, ignoreMissing(b.add(path, readRights)))
 	}
+	for _, path := range p.sockets {
+		err = errors.Join(err, ignoreMissing(b.add(path, socketRight)))
+	}
 	for _, path := range p.devices {
 		err = errors.Join(err, ignoreMissing(b.add(path, deviceRights)))
 	}
 	for _, path := range slices.Concat(p.write, p.optional) {
-		err = errors.Join(err, ignoreMissing(b.add(path, writeRights|unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)))
+		err = errors.Join(err, ignoreMissing(b.add(path, writeRights|socketRight|unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)))
 		b.sources = append(b.sources, sourceOf(path, false))
 	}
 	if p.git.Path != "" {

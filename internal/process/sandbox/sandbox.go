@@ -23,6 +23,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -54,6 +55,7 @@ type Options struct {
 	Cache    string   // folder in which each working directory has its caches; commands keep those of the user, which they cannot write, if empty
 	Temp     []string // folders that everybody writes; those of the system if nil
 	Home     string   // home folder of the user
+	Services []string // sockets, or folders of such, of programs that run commands for whoever asks, as absolute paths; those of the system if nil
 
 	// Warn is called with what is not held although it should be, once for each text. It
 	// may be nil.
@@ -64,6 +66,25 @@ type Options struct {
 
 // usualTemp are the folders that programs write wherever they run.
 var usualTemp = []string{"/tmp", "/var/tmp", "/dev/shm"}
+
+// usualServices returns the sockets of programs that run commands for whoever asks: a command that
+// reaches one is not held by anything. The bus of the system asks who it is before it does what
+// only root may do, so it is closed to root alone.
+func usualServices(home string) []string {
+	of := "/run/user/" + strconv.Itoa(os.Getuid()) + "/"
+	list := []string{
+		"/run/docker.sock", "/run/containerd", "/run/crio", "/run/podman", "/run/libvirt", "/run/screen", "/run/snapd.socket", "/run/systemd/private",
+		"/var/lib/incus", "/var/lib/lxd", "/var/snap/lxd/common/lxd",
+		of + "bus", of + "docker.sock", of + "podman", of + "systemd", of + "libvirt",
+	}
+	if os.Getuid() == 0 {
+		list = append(list, "/run/dbus")
+	}
+	if home != "" {
+		list = append(list, filepath.Join(home, ".colima"), filepath.Join(home, ".docker"))
+	}
+	return list
+}
 
 // WritableAt returns the folder that confined commands may write and that a path is in: one for
 // temporary files, or the working directory. It returns "" if there is none.
@@ -99,7 +120,10 @@ func Open(o Options) *Sandbox {
 	if o.Temp == nil {
 		o.Temp = usualTemp
 	}
-	o.Hidden = realPaths(o.Hidden)
+	if o.Services == nil {
+		o.Services = usualServices(o.Home)
+	}
+	o.Hidden, o.Services = realPaths(o.Hidden), realPaths(o.Services)
 	s := &Sandbox{o: o, warned: map[string]bool{}, made: map[string]*rules{}}
 	if o.Mode == Off {
 		return s

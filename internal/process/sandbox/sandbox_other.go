@@ -31,6 +31,9 @@ func (s *Sandbox) seal(Request) (Confinement, error) {
 // StartReading starts a program that only has to read. It is not confined here.
 func (s *Sandbox) StartReading(cmd *exec.Cmd) error { return cmd.Start() }
 
+// StartOwn starts a program of the user's own. It is not confined here.
+func (s *Sandbox) StartOwn(cmd *exec.Cmd) error { return cmd.Start() }
+
 // A mountTable finds nothing here.
 type mountTable struct{}
 

@@ -51,11 +51,12 @@ type Options struct {
 	Log  *slog.Logger
 	File string // path of the file with the rows
 
-	Command string   // command line for sh, which gets the notification on its standard input
-	Env     []string // environment of the command
-	Webhook string   // URL to which the notification is posted
-	Secret  string   // key of the signatures of the webhook
-	Kinds   []string // kinds to tell of; all if empty
+	Command string                // command line for sh, which gets the notification on its standard input
+	Env     []string              // environment of the command
+	Start   func(*exec.Cmd) error // starts the command, confined; nil starts it as it is
+	Webhook string                // URL to which the notification is posted
+	Secret  string                // key of the signatures of the webhook
+	Kinds   []string              // kinds to tell of; all if empty
 
 	Delay time.Duration   // time that a person has to answer a question before it is told
 	Again []time.Duration // pauses before further attempts; a delivery is given up after the last one
@@ -124,6 +125,9 @@ func New(opts Options) (*Notifier, error) {
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.Start == nil {
+		opts.Start = (*exec.Cmd).Start
 	}
 	n := &Notifier{opts: opts, changed: make(map[event.SessionID]bool), wake: make(chan struct{}, 1)}
 	b, err := os.ReadFile(opts.File)
@@ -423,9 +427,15 @@ func (n *Notifier) run(ctx context.Context, of Notification, body []byte) error 
 	c := exec.CommandContext(ctx, "/bin/sh", "-c", n.opts.Command)
 	c.Env = append(slices.Clip(n.opts.Env), "ABIDE_NOTIFY_KIND="+of.Kind, "ABIDE_NOTIFY_ID="+of.ID, "ABIDE_NOTIFY_SESSION="+string(of.SessionID), "ABIDE_NOTIFY_TITLE="+strings.ReplaceAll(of.Title, "\x00", ""))
 	c.Stdin, c.WaitDelay = bytes.NewReader(body), time.Second
-	out, err := c.CombinedOutput()
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	err := n.opts.Start(c)
+	if err == nil {
+		err = c.Wait()
+	}
 	if err != nil {
-		return fmt.Errorf("the command: %w: %s", err, strings.TrimSpace(string(out[:min(len(out), 500)])))
+		said := out.Bytes()
+		return fmt.Errorf("the command: %w: %s", err, strings.TrimSpace(string(said[:min(len(said), 500)])))
 	}
 	return nil
 }

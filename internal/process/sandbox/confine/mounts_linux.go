@@ -15,10 +15,13 @@ import (
 const (
 	openTree     = 428
 	moveMount    = 429
+	openat2      = 437
 	mountSetattr = 442
 
 	openTreeClone  = 1
 	fromEmptyPath  = 4
+	toEmptyPath    = 0x40
+	noSymlinks     = 4
 	emptyPath      = 0x1000
 	recursive      = 0x8000
 	attrReadOnly   = 1
@@ -39,7 +42,7 @@ func arrange(o record.Record) error {
 	if err := mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return err
 	}
-	root, err := cloneTree(o.Get("root"), true)
+	root, err := cloneRoot(o.Get("root"))
 	if err != nil {
 		return err
 	}
@@ -50,7 +53,7 @@ func arrange(o record.Record) error {
 	}
 	var trees []int
 	for _, name := range append(devices, "null") { // the last one stands for hidden files
-		tree, err := cloneTree("/dev/"+name, false)
+		tree, err := cloneTree("/dev/" + name)
 		if err != nil {
 			return err
 		}
@@ -86,36 +89,73 @@ func mount(source, target, kind string, flags uintptr, data string) error {
 	return nil
 }
 
-// cloneTree returns a copy of the mounts at a path that is not attached anywhere.
-func cloneTree(path string, all bool) (int, error) {
+// cloneTree returns a copy of the mount at a path that is not attached anywhere.
+func cloneTree(path string) (int, error) {
 	p, err := syscall.BytePtrFromString(path)
 	if err != nil {
 		return -1, err
 	}
-	flags := uintptr(openTreeClone | syscall.O_CLOEXEC)
-	if all {
-		flags |= recursive
-	}
 	at := here // a constant below zero does not fit
-	fd, _, errno := syscall.Syscall(openTree, uintptr(at), uintptr(unsafe.Pointer(p)), flags)
+	fd, _, errno := syscall.Syscall(openTree, uintptr(at), uintptr(unsafe.Pointer(p)), openTreeClone|syscall.O_CLOEXEC)
 	if errno != 0 {
 		return -1, errors.New("copy the mount of " + path + ": " + errno.Error())
 	}
 	return int(fd), nil
 }
 
+// cloneRoot returns a copy of the mounts of the folder that stays writable. No part of its path
+// may be a link: a command of another session may have put one there after the path was judged.
+func cloneRoot(path string) (int, error) {
+	folder, err := openPlain(path)
+	if err != nil {
+		return -1, err
+	}
+	defer syscall.Close(folder)
+	var empty [1]byte
+	fd, _, errno := syscall.Syscall(openTree, uintptr(folder), uintptr(unsafe.Pointer(&empty)), openTreeClone|recursive|emptyPath|syscall.O_CLOEXEC)
+	if errno != 0 {
+		return -1, errors.New("copy the mount of " + path + ": " + errno.Error())
+	}
+	return int(fd), nil
+}
+
+// openPlain opens a folder as a place, if no part of its path is a link.
+func openPlain(path string) (int, error) {
+	p, err := syscall.BytePtrFromString(path)
+	if err != nil {
+		return -1, err
+	}
+	how := [3]uint64{openPath | syscall.O_DIRECTORY | syscall.O_CLOEXEC, 0, noSymlinks}
+	at := here
+	fd, _, errno := syscall.Syscall6(openat2, uintptr(at), uintptr(unsafe.Pointer(p)), uintptr(unsafe.Pointer(&how)), unsafe.Sizeof(how), 0, 0)
+	if errno == syscall.ELOOP {
+		return -1, errors.New("a part of " + path + " is a link now: start the command again")
+	}
+	if errno != 0 {
+		return -1, errors.New("open " + path + ": " + errno.Error())
+	}
+	return int(fd), nil
+}
+
 // attach puts a copy of mounts at a path.
-func attach(tree int, path string) error {
+func attach(tree int, path string) error { return attachAt(tree, here, path, path) }
+
+// attachAt puts a copy of mounts at a path that belongs to an open folder, or at the folder
+// itself if the path is empty.
+func attachAt(tree, dir int, path, name string) error {
 	p, err := syscall.BytePtrFromString(path)
 	if err != nil {
 		return err
 	}
+	flags := uintptr(fromEmptyPath)
+	if path == "" {
+		flags |= toEmptyPath
+	}
 	var empty [1]byte
-	at := here
-	_, _, errno := syscall.Syscall6(moveMount, uintptr(tree), uintptr(unsafe.Pointer(&empty)), uintptr(at), uintptr(unsafe.Pointer(p)), fromEmptyPath, 0)
+	_, _, errno := syscall.Syscall6(moveMount, uintptr(tree), uintptr(unsafe.Pointer(&empty)), uintptr(dir), uintptr(unsafe.Pointer(p)), flags, 0)
 	syscall.Close(tree)
 	if errno != 0 {
-		return errors.New("attach " + path + ": " + errno.Error())
+		return errors.New("attach " + name + ": " + errno.Error())
 	}
 	return nil
 }
@@ -191,7 +231,7 @@ func hide(path string) error {
 	if s.Mode&syscall.S_IFMT == syscall.S_IFDIR {
 		return mount("tmpfs", path, "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_RDONLY, "mode=555")
 	}
-	tree, err := cloneTree("/dev/.empty", false)
+	tree, err := cloneTree("/dev/.empty")
 	if err != nil {
 		return err
 	}
@@ -207,7 +247,12 @@ func attachRoot(tree int, path string) error {
 		}
 	}
 	syscall.Mkdir(path, 0o755)
-	return attach(tree, path)
+	folder, err := openPlain(path)
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(folder)
+	return attachAt(tree, folder, "", path)
 }
 
 // Rights of Landlock to files.
@@ -215,6 +260,7 @@ const (
 	writeFile   = 1 << 1
 	makeDevices = 1<<6 | 1<<11
 	refer       = 1 << 13
+	reachSocket = 1 << 16
 
 	badFile = syscall.Errno(77) // EBADFD: files of pipes and the like need no rule
 )
@@ -233,6 +279,11 @@ func sealedRules(o record.Record) (int, error) {
 	if version >= 6 {
 		attributes[2], size = 1|2, unsafe.Sizeof(attributes)
 	}
+	inside := uint64(writeFile | refer)
+	if version >= 9 { // sockets that were not there when the mounts were made, too
+		attributes[0] |= reachSocket
+		inside |= reachSocket
+	}
 	fd, _, errno := syscall.RawSyscall(landlockCreate, uintptr(unsafe.Pointer(&attributes)), size, 0)
 	if errno != 0 {
 		return -1, errors.New("make rules of Landlock: " + errno.Error())
@@ -243,7 +294,7 @@ func sealedRules(o record.Record) (int, error) {
 		return -1, err
 	}
 	for _, dir := range append(o.All("empty"), "/dev", o.Get("root")) {
-		if err := addPath(rules, dir, writeFile|refer); err != nil {
+		if err := addPath(rules, dir, inside); err != nil {
 			return -1, err
 		}
 	}
