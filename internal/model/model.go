@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+	"unique"
 )
 
 // A Model answers requests. It is safe for concurrent use.
@@ -184,6 +185,7 @@ type run struct {
 // long pieces: with thousands of messages, visiting each of them costs more than copying
 // the bytes. before is the message before the first one, and may be nil.
 func AppendWire(pieces [][]byte, before *Message, messages []*Message, format string, encode Encode) [][]byte {
+	format = unique.Make(format).Value() // all messages have the same string, so that comparing it reads no memory
 	for ; len(messages) >= runLength; messages = messages[runLength:] {
 		pieces = append(pieces, joined(before, messages[:runLength], format, encode))
 		before = messages[runLength-1]

@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"path"
 	"strings"
 
@@ -42,27 +44,30 @@ func readBranch(ctx context.Context, files fileReader, dir string, near bool) st
 
 // readHead returns what HEAD says in a git folder, which may be a file that names the folder.
 func readHead(ctx context.Context, files fileReader, git string) string {
-	if head := readSmall(ctx, files, path.Join(git, "HEAD")); head != "" {
+	head, err := readSmall(ctx, files, path.Join(git, "HEAD"))
+	if head != "" || errors.Is(err, fs.ErrNotExist) { // git is not a file: that would be another error
 		return head
 	}
-	to, ok := strings.CutPrefix(readSmall(ctx, files, git), "gitdir: ")
+	link, _ := readSmall(ctx, files, git)
+	to, ok := strings.CutPrefix(link, "gitdir: ")
 	if !ok {
 		return ""
 	}
 	if !path.IsAbs(to) {
 		to = path.Join(path.Dir(git), to)
 	}
-	return readSmall(ctx, files, path.Join(to, "HEAD"))
+	head, _ = readSmall(ctx, files, path.Join(to, "HEAD"))
+	return head
 }
 
-// readSmall returns the text of a small file without white space around it; empty if it cannot
-// be read or has several lines.
-func readSmall(ctx context.Context, files fileReader, name string) string {
+// readSmall returns the text of a small file without white space around it; empty if it has
+// several lines.
+func readSmall(ctx context.Context, files fileReader, name string) (string, error) {
 	text, err := files.ReadFile(ctx, workspace.At(name))
 	if line := strings.TrimSpace(string(text)); err == nil && len(text) <= mostHead && !strings.ContainsAny(line, "\n\r") {
-		return line
+		return line, nil
 	}
-	return ""
+	return "", err
 }
 
 // branchOf returns the branch that HEAD names. A name that no branch can have is left out: it

@@ -14,6 +14,14 @@ type disk struct{}
 
 func (disk) ReadFile(_ context.Context, p workspace.Path) ([]byte, error) { return os.ReadFile(p.Name) }
 
+// countedReads counts what is read.
+type countedReads struct{ n *int }
+
+func (c countedReads) ReadFile(ctx context.Context, p workspace.Path) ([]byte, error) {
+	*c.n++
+	return disk{}.ReadFile(ctx, p)
+}
+
 func TestTheBranchOfAWorkingTreeIsReadWithoutGit(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) {
@@ -41,6 +49,9 @@ func TestTheBranchOfAWorkingTreeIsReadWithoutGit(t *testing.T) {
 		if got := readBranch(t.Context(), disk{}, filepath.Join(root, dir), true); got != want {
 			t.Errorf("%s: branch %q, want %q", dir, got, want)
 		}
+	}
+	if reads := (countedReads{new(int)}); readBranch(t.Context(), reads, filepath.Join(root, "main/deep/er"), true) != "topic/tea" || *reads.n != 3 {
+		t.Errorf("%d files were read to find the branch two folders above, want 3", *reads.n)
 	}
 	if got := readBranch(t.Context(), disk{}, filepath.Join(root, "main/deep"), false); got != "" {
 		t.Errorf("folders above are looked at far away: %q", got)

@@ -122,7 +122,7 @@ func (c *calls) stop(error) {
 // killed.
 func (c *calls) abort(tx *txn, _ event.AbortData) error {
 	for _, r := range c.giveUp() {
-		tx.onStored, tx.onFailure = append(tx.onStored, r.cancel), append(tx.onFailure, r.cancel)
+		tx.afterCommit, tx.onFailure = append(tx.afterCommit, r.cancel), append(tx.onFailure, r.cancel)
 	}
 	return nil
 }

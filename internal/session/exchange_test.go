@@ -211,6 +211,39 @@ func TestWhatClientsSayAboutPermissionsOutlivesTheRuntime(t *testing.T) {
 	}
 }
 
+// TestAClientIsNotShownTheEndOfWhatItsResumeDeclines: a client that sends a message as soon as
+// its resume is answered would take that end for the end of its own turn.
+func TestAClientIsNotShownTheEndOfWhatItsResumeDeclines(t *testing.T) {
+	b := sessiontest.New(t, offline.Model{})
+	client := func() *session.Client {
+		return &session.Client{Permission: true, Tools: []event.ExternalTool{{Name: "act"}}}
+	}
+	v := b.Create("s", client())
+	b.Send("s", event.InputAcceptedData{Prompt: "Use act with value 'x', then reply with the result"})
+	v.Await(t, 0, event.PermissionAsked)
+	b.Restart()
+	v = b.Resume("s", session.Resume{}, client())
+	if st, err := b.Host.Status(t.Context(), "s"); err != nil || st.Active {
+		t.Errorf("the turn is not over when the resume is answered: %v", err)
+	}
+	b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: NEXT"})
+	v.Await(t, 0, event.SessionIdle)
+	kinds := v.Kinds()
+	if kinds[0] != event.SessionResume || slices.Index(kinds, event.AssistantMessage) < 0 {
+		t.Errorf("the client was shown %v", kinds)
+	}
+	kinds = nil
+	for e, err := range b.Host.Log.Events(t.Context(), "s", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, e.Type)
+	}
+	if idle := slices.Index(kinds, event.SessionIdle); idle < 0 || idle > slices.Index(kinds, event.SessionResume) {
+		t.Errorf("the log has %v", kinds)
+	}
+}
+
 func TestAConnectionMayAttachAgainWithItsTools(t *testing.T) {
 	b := sessiontest.New(t, offline.Model{})
 	client := &session.Client{Tools: []event.ExternalTool{{Name: "act"}}}

@@ -53,6 +53,16 @@ func (f *feed) open(viewer Viewer, at event.Seq) *View {
 	return v
 }
 
+// skipTo lets a view that was shown nothing yet begin after a position. The view may be nil.
+func (v *View) skipTo(at event.Seq) {
+	if v == nil {
+		return
+	}
+	v.feed.mu.Lock()
+	defer v.feed.mu.Unlock()
+	v.at, v.unsure = eventlog.End{Seq: at}, true
+}
+
 // Position returns the position that the view has come to.
 func (v *View) Position() event.Seq {
 	v.feed.mu.Lock()

@@ -152,11 +152,17 @@ func (tx *txn) resume(r Resume, c *Client) (view *View, err error) {
 	if err = tx.takeResumed(r); err != nil {
 		return view, err
 	}
-	if err = tx.declineForResume(r, warm); err != nil {
+	declined, err := tx.declineForResume(r, warm)
+	if err != nil {
 		return view, err
 	}
 	if err = tx.unsuspend(); err != nil {
 		return view, err
+	}
+	if declined && r.After == nil {
+		if err = tx.endDeclined(view); err != nil {
+			return view, err
+		}
 	}
 	return view, tx.recordResume(r, warm && active)
 }
@@ -214,12 +220,27 @@ func (tx *txn) takeResumed(r Resume) error {
 }
 
 // declineForResume ends the open permission questions and external calls, unless somebody
-// was attached or the client wants to go on with them.
-func (tx *txn) declineForResume(r Resume, warm bool) error {
+// was attached or the client wants to go on with them. It reports whether there were some.
+func (tx *txn) declineForResume(r Resume, warm bool) (declined bool, err error) {
 	if warm || r.Continue != nil && *r.Continue {
+		return false, nil
+	}
+	record := append(turn.Decline(tx.State), tx.State.DropCommand("The session was resumed without its pending work")...)
+	return len(record) > 0, tx.record(record...)
+}
+
+// endDeclined records that the session is idle if all that its turn waited for was declined, and
+// shows the client only what comes after that: a client that sends a message as soon as it has
+// resumed the session takes the first end of a turn that it is shown for the end of its own.
+func (tx *txn) endDeclined(view *View) error {
+	if _, over := turn.Next(tx.State, tx.s.now()).(turn.Rest); !over {
 		return nil
 	}
-	return tx.record(append(turn.Decline(tx.State), tx.State.DropCommand("The session was resumed without its pending work")...)...)
+	if err := tx.recordIdle(); err != nil {
+		return err
+	}
+	view.skipTo(tx.State.Seq)
+	return nil
 }
 
 // recordResume records that the session was resumed. If a turn was running under the eyes

@@ -262,6 +262,12 @@ type instructionText struct {
 	near    bool // true if the folders are on disks of this machine
 }
 
+// instructionsOf is what a reading of the instructions depends on.
+type instructionsOf struct {
+	folders []string
+	branch  bool // true if the branch is wanted, too
+}
+
 // readInstructions reads the instructions for a session. They are read before every turn:
 // while their folders are on disks of this machine, that takes no second transaction on a
 // busy machine, and no limit of its own.
@@ -271,13 +277,16 @@ func (s *Session) readInstructions(config event.SessionConfiguredData) (instruct
 		id = "" // the files of this machine, which are there without a look at the index
 	}
 	folders := append([]string{config.WorkingDirectory}, config.InstructionDirs...)
+	of := instructionsOf{folders, transcript.ShowsPlace(config)}
 	read := func(ctx context.Context, from workspace.Files) (found instructionText) {
 		found.text, found.sources, found.err = h.opts.Instructions(ctx, from, folders[0], folders[1:]...)
-		found.branch = readBranch(ctx, from, folders[0], config.Workspace == nil)
+		if of.branch {
+			found.branch = readBranch(ctx, from, folders[0], config.Workspace == nil)
+		}
 		return found
 	}
 	if s.looking.isNear(folders) {
-		found, err := lookFor(s, nearTime, "instructions", folders, func(ctx context.Context) instructionText {
+		found, err := lookFor(s, nearTime, "instructions", of, func(ctx context.Context) instructionText {
 			files, err := h.Work.Files(id)
 			if err != nil {
 				return instructionText{err: &noWorkspace{err}}
@@ -289,7 +298,7 @@ func (s *Session) readInstructions(config event.SessionConfiguredData) (instruct
 		}
 		return found, err
 	}
-	found, err := lookAt(s, "instructions", folders, func(ctx context.Context) (found instructionText) {
+	found, err := lookAt(s, "instructions", of, func(ctx context.Context) (found instructionText) {
 		err := h.withFiles(ctx, id, func(ctx context.Context, from workspace.Files) error {
 			found = read(ctx, from)
 			return found.err

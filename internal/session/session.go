@@ -124,9 +124,6 @@ func (s *Session) transact(batch []*intent) {
 func (s *Session) commitOrDiscard(tx *txn, err error) error {
 	if err == nil {
 		if err = tx.commit(); err == nil {
-			for _, f := range tx.onStored {
-				f()
-			}
 			return nil
 		}
 		s.retryLater()

@@ -23,7 +23,6 @@ type txn struct {
 	secrets     []eventlog.Secret    // values beside the log, stored together with the events
 	headed      []string             // the inputs with headers before the transaction
 	env         []string             // the environment that is among the secrets; nil if there is none
-	onStored    []func()             // called when everything is stored, before anybody is told
 	afterCommit []func()             // called when everything is stored, acknowledged and sent
 	onFailure   []func()             // called if the transaction could not be stored
 	permit      *permit              // lets a parked turn ask its model; nil if it is to wait

@@ -185,6 +185,13 @@ func custom(c event.SessionConfiguredData) (systemMessage, error) {
 	return m, nil
 }
 
+// ShowsPlace reports whether the system prompt of a session may tell what an Around says. It does
+// not if the client has replaced the whole prompt.
+func ShowsPlace(c event.SessionConfiguredData) bool {
+	m, err := custom(c)
+	return err != nil || m.Mode != actReplace
+}
+
 // Transforms returns the sections, by id, that the client wants to rewrite before each
 // turn.
 func Transforms(c event.SessionConfiguredData, around Around, loaded, context string) (map[string]string, error) {

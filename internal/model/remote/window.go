@@ -43,6 +43,9 @@ type look struct {
 // seconds for it, or the time of model.WithHurry. A failure is no error: the model itself
 // may answer.
 func (c *Client) FindWindow(ctx context.Context, name string) int {
+	if window, ok := c.looks.find(name); ok {
+		return cmp.Or(c.Window(name), window)
+	}
 	if listed := c.Window(name); listed > 0 || !c.tellsWindow(name) || ctx.Err() != nil {
 		return listed
 	}
@@ -67,6 +70,22 @@ func (c *Client) FindWindow(ctx context.Context, name string) int {
 	}
 	c.looks.end(name, l, ctx.Err() == nil && (timed.Err() == nil || limit == lookTimeout))
 	return l.window
+}
+
+// find returns the window of a model if the provider was asked and its answer still counts.
+func (l *looks) find(name string) (window int, ok bool) {
+	l.mu.Lock()
+	old := l.of[name]
+	l.mu.Unlock()
+	if old == nil || !old.counts() {
+		return 0, false
+	}
+	select {
+	case <-old.done:
+		return old.window, true
+	default:
+		return 0, false
+	}
 }
 
 // begin returns the question for a model, and whether the caller has to ask it.
