@@ -15,7 +15,7 @@ import (
 // The folders that internal/test/upgradetest keeps were made by earlier versions, and some
 // of their engines were killed. They have no findings.
 func TestFoldersOfEarlierVersionsHaveNoFindings(t *testing.T) {
-	kept, err := filepath.Glob("../upgradetest/testdata/*.tar.gz")
+	kept, err := filepath.Glob("../test/upgradetest/testdata/*.tar.gz")
 	if err != nil || len(kept) == 0 {
 		t.Fatalf("there are no kept folders: %v", err)
 	}
