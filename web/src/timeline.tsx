@@ -121,8 +121,8 @@ export function Timeline({ id, position }: { id: string; position: number }) {
       <div class="scroll" tabIndex={0} role="region" aria-label="Table of the turn">
         <table class="data" id="timeline-table">
           <caption>Spans of the turn of {fullTime(turn.from)}</caption>
-          <thead><tr><th scope="col">What</th><th scope="col">Name</th><th scope="col" class="num">Began after</th><th scope="col" class="num">Took</th><th scope="col">Note</th></tr></thead>
-          <tbody>{spans.map((s, i) => <tr key={i} data-kind={s.kind} data-seq={s.seq} data-ms={to(s) - s.from}><td><Chip kind={"span-" + s.kind}>{names[s.kind]}</Chip></td><td>{shortPath(s.name, 26)}</td><td class="num">{span(s.from - turn.from)}</td><td class="num">{span(to(s) - s.from)}{s.open ? " …" : ""}</td><td>{line(s.note, 120)}</td></tr>)}</tbody>
+          <thead><tr><th scope="col">What</th><th scope="col">Name</th><th scope="col" class="num">Began after</th><th scope="col" class="num">Took</th></tr></thead>
+          <tbody>{spans.map((s, i) => <tr key={i} data-kind={s.kind} data-seq={s.seq} data-ms={to(s) - s.from}><td><Chip kind={"span-" + s.kind}>{names[s.kind]}</Chip></td><td>{shortPath(s.name, 26)}{s.note && <><br /><span class="small muted">{line(s.note, 120)}</span></>}</td><td class="num">{span(s.from - turn.from)}</td><td class="num">{span(to(s) - s.from)}{s.open ? " …" : ""}</td></tr>)}</tbody>
         </table>
       </div>
     </div>
