@@ -84,16 +84,15 @@ func TestFollowersGetEveryEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = server.Close() }()
-	for _, f := range []fanout{{name: "many followers", sessions: 1, followers: 5, idle: 2, turns: 2}, {name: "many sessions", sessions: 5, followers: 1, turns: 2}} {
+	for _, f := range []fanout{{name: "many followers", sessions: 1, followers: 5, idle: 2, events: 2}, {name: "many sessions", sessions: 5, followers: 1, events: 2}} {
 		t.Run(f.name, func(t *testing.T) {
 			var err error
 			func() {
 				defer stopping(&err)
 				s := f.open(place{dir: t.TempDir(), url: server.URL})
 				defer s.close()
-				s.follow()
-				for _, side := range []compare.Side{s.side(true), s.plain()} {
-					if m := compare.Measure(side); m.Turns < 5*f.turns*3 {
+				for _, side := range []compare.Side{s.side(s.sessions, true), s.side(s.unsent, false), s.plain()} {
+					if m := compare.Measure(side); m.Turns != 5*f.events {
 						t.Errorf("%s: %d events", side.Name, m.Turns)
 					}
 				}

@@ -39,6 +39,7 @@ type Session struct {
 	busy        bool         // true while something is under way; see isBusy
 	recordedMCP recordedMCP
 	another     string // model that has answered instead of the one that was asked, as people were told
+	earlier     string // time of the last event of an earlier engine, while its turn was not gone on with; empty if there is none
 	held        bool   // true while another session is asked whether this one goes on; see budgets
 
 	// These are what the session does beside its own goroutine: see activities.
@@ -101,6 +102,9 @@ func (s *Session) transact(batch []*intent) {
 	err := tx.err
 	if err == nil && s.state.Seq > 0 && !looked && !tx.stays && s.host.Work.GoesOn(s.id) {
 		err = s.advance(tx)
+	}
+	if err == nil && len(tx.stored) > 0 {
+		err = tx.recordTakeover()
 	}
 	err = s.commitOrDiscard(tx, err)
 	s.countBusy()
@@ -174,6 +178,7 @@ func (s *Session) load() error {
 	}
 	s.state, s.log.end, s.log.info = state, index.End, index.Info
 	s.feed.reached(s.log.end)
+	s.foundTurn(index)
 	s.offer, s.recordedMCP = offer{}, recordedMCP{}
 	return nil
 }
@@ -211,7 +216,14 @@ func (s *Session) advance(tx *txn) error {
 		now := s.now()
 		now.Due = tx.permit != nil
 		now.Verdict, verdict = verdict, nil
-		switch step := turn.Next(s.state, now).(type) {
+		step := turn.Next(s.state, now)
+		if s.takesOver(step) {
+			if err := tx.recordTakeover(); err != nil {
+				return err
+			}
+			continue
+		}
+		switch step := step.(type) {
 		case turn.Wait:
 			return nil
 		case turn.Measure:

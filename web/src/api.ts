@@ -183,6 +183,8 @@ export function sizeOf(v: unknown): number {
 }
 export const verify = (id: string) => get<{ events: number; hash: string; damage: null | { position: number; reason: string } }>(sess(id) + "/verify");
 export const context = (id: string) => get<Record<string, number | string>>(sess(id) + "/context");
+export interface Server { name: string; status: string; error?: string; source?: string; transport?: string }
+export const servers = (id: string) => get<{ servers: Server[] }>(sess(id) + "/servers").then((r) => r.servers ?? []);
 
 export const questions = (known = "", wait = 0, signal?: AbortSignal) => get<{ questions: Question[]; version: string }>("/questions" + q({ known, wait: wait || undefined }), signal);
 export const answer = (question: Question, body: object) => write<{ accepted: boolean }>("POST", "/questions/" + encodeURIComponent(question.id) + "/answer" + q({ session: question.sessionId }), { digest: question.digest, answer: body });

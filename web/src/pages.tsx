@@ -1,4 +1,4 @@
-// Cost, memory, rules and jobs: plain lists.
+// Cost, memory, rules, jobs and servers: plain lists.
 import { useState } from "preact/hooks";
 import * as api from "./api";
 import { Markdown } from "./markdown";
@@ -15,7 +15,7 @@ function Table({ id, head, rows }: { id: string; head: string[]; rows: api.CostR
         <thead><tr><th scope="col">{name}</th>{numbers.map((h) => <th scope="col" class="num" key={h}>{h}</th>)}</tr></thead>
         <tbody>{rows.map((r, i) => {
           const s = r.sessionId ? byId(r.sessionId) : undefined;
-          return <tr key={i} data-cost={r.costUsd ?? ""}><td>{r.sessionId !== undefined ? <a href={href("s", r.sessionId)}>{s ? line(titleOf(s), 60) : r.sessionId.slice(0, 13)}</a> : shortPath(r.day ?? r.model ?? r.purpose ?? "deleted sessions", 26)}</td><td class="num">{r.requests.toLocaleString()}</td><td class="num">{count(r.inputTokens + r.cacheReadTokens + r.cacheWriteTokens)}</td><td class="num">{count(r.outputTokens)}</td><td class="num">{r.costUsd === null ? "–" : usd(r.costUsd)}{r.unpricedRequests ? "*" : ""}</td></tr>;
+          return <tr key={i} data-cost={r.costUsd ?? ""}><td>{r.sessionId !== undefined ? <a href={href("s", r.sessionId)}>{s ? line(titleOf(s), 60) : line(r.sessionId, 13)}</a> : shortPath(r.day ?? r.model ?? r.purpose ?? "deleted sessions", 26)}</td><td class="num">{r.requests.toLocaleString()}</td><td class="num">{count(r.inputTokens + r.cacheReadTokens + r.cacheWriteTokens)}</td><td class="num">{count(r.outputTokens)}</td><td class="num">{r.costUsd === null ? "unknown" : usd(r.costUsd)}{r.costUsd !== null && r.unpricedRequests ? "*" : ""}</td></tr>;
         })}</tbody>
       </table>
     </div>
@@ -42,7 +42,7 @@ export function CostView() {
           <Table id="cost-days" head={["Day", ...columns]} rows={[...list].reverse()} />
           <div class="tools"><label>Also by <select value={by} onChange={(e) => setBy(e.currentTarget.value)}><option value="model">model</option><option value="session">session</option><option value="purpose">purpose</option></select></label></div>
           {other.value && <Table id="cost-other" head={[by[0].toUpperCase() + by.slice(1), ...columns]} rows={rows.slice(0, 200)} />}
-          {list.some((r) => r.unpricedRequests) && <p class="small muted">* some requests have no known price and are not in the sum</p>}
+          {priced && list.some((r) => r.unpricedRequests) && <p class="small muted">* some requests have no known price and are not in the sum</p>}
         </>
       )}
     </main>
@@ -99,7 +99,19 @@ export function JobsView() {
       <header class="view-head"><h1>Jobs</h1></header>
       <p class="lead muted">Upkeep that nobody waits for, such as remembering what a session found.</p>
       {j.error ? <Failure error={j.error} retry={j.reload} /> : !j.value ? <Loading what="jobs" /> : !j.value.jobs?.length ? <Empty icon="jobs" title="No jobs are left to do">{j.value.stats && <p>{j.value.stats.done ?? 0} done since the program started.</p>}</Empty>
-        : <ul class="rows plainrows">{j.value.jobs.map((x) => <li key={x.jobId} class="rule"><Chip kind={x.status === "aside" ? "bad" : x.status === "running" ? "good" : "plain"}>{x.status}</Chip><span class="grow"><b>{visible(x.kind)}</b> <a href={href("s", x.sessionId)}>{byId(x.sessionId) ? line(titleOf(byId(x.sessionId)!), 60) : x.sessionId.slice(0, 13)}</a><br /><span class="small muted">{x.error ? line(x.error, 160) : x.dueAt ? "due " + fullTime(Date.parse(x.dueAt)) : ""}{x.attempts > 1 ? ` · attempt ${x.attempts}` : ""}</span></span>{x.status === "aside" && <Button onClick={async () => { try { await api.retryJob(x.jobId); j.reload(); } catch (e) { say(String((e as Error).message), "bad"); } }}>Try again</Button>}</li>)}</ul>}
+        : <ul class="rows plainrows">{j.value.jobs.map((x) => <li key={x.jobId} class="rule"><Chip kind={x.status === "aside" ? "bad" : x.status === "running" ? "good" : "plain"}>{line(x.status, 20)}</Chip><span class="grow"><b>{visible(x.kind)}</b> <a href={href("s", x.sessionId)}>{byId(x.sessionId) ? line(titleOf(byId(x.sessionId)!), 60) : line(x.sessionId, 13)}</a><br /><span class="small muted">{x.error ? line(x.error, 160) : x.dueAt ? "due " + fullTime(Date.parse(x.dueAt)) : ""}{x.attempts > 1 ? ` · attempt ${x.attempts}` : ""}</span></span>{x.status === "aside" && <Button onClick={async () => { try { await api.retryJob(x.jobId); j.reload(); } catch (e) { say(String((e as Error).message), "bad"); } }}>Try again</Button>}</li>)}</ul>}
     </main>
+  );
+}
+
+/** Servers lists the MCP servers of a session. */
+export function Servers({ id }: { id: string }) {
+  const l = useLoaded("servers" + id, () => api.servers(id));
+  const kind = (status: string) => (status === "connected" ? "good" : status === "failed" ? "bad" : status === "needs-auth" ? "warn" : "plain");
+  return (
+    <div class="panel">
+      {l.error ? <Failure error={l.error} retry={l.reload} /> : !l.value ? <Loading what="servers" /> : !l.value.length ? <Empty icon="jobs" title="This session has no MCP servers" />
+        : <ul class="rows plainrows">{l.value.map((x) => <li key={x.name} class="rule"><Chip kind={kind(x.status)}>{line(x.status, 20)}</Chip><span class="grow"><b dir="auto">{line(x.name, 80)}</b><br /><span class="small muted">{[x.transport, x.source].filter(Boolean).map((t) => line(t!, 40)).join(" · ")}{x.error ? <> · <span dir="auto">{line(x.error, 300)}</span></> : null}</span></span></li>)}</ul>}
+    </div>
   );
 }

@@ -13,12 +13,13 @@ import { StateChip } from "./sessions";
 import { at, byId, go, href, looked, reload, seen, titleOf, waiting } from "./state";
 import { Command, TaskList } from "./tasks";
 import { bytes, clockTime, count, fullTime, line, plain, plural, shortPath, span, usd, visible } from "./text";
+import { Servers } from "./pages";
 import { Timeline } from "./timeline";
 import { Transcript } from "./transcript";
 import { Boundary, Button, Clipped, Dialog, Empty, Failure, Fold, Icon, Loading, say, useLoaded } from "./ui";
 import { Usage } from "./usage";
 
-const tabs: [string, string][] = [["", "Transcript"], ["commands", "Commands"], ["timeline", "Timeline"], ["usage", "Usage"], ["log", "Log"]];
+const tabs: [string, string][] = [["", "Transcript"], ["commands", "Commands"], ["timeline", "Timeline"], ["usage", "Usage"], ["log", "Log"], ["servers", "Servers"]];
 
 export function SessionView({ id, tab }: { id: string; tab: string }) {
   const listed = byId(id);
@@ -52,6 +53,7 @@ export function SessionView({ id, tab }: { id: string; tab: string }) {
       {tab === "timeline" && <Timeline id={id} position={s?.position ?? 0} />}
       {tab === "usage" && <Usage id={id} position={s?.position ?? 0} />}
       {tab === "log" && <Log id={id} position={s?.position ?? 0} />}
+      {tab === "servers" && <Servers id={id} />}
       {dialog === "rename" && <Rename id={id} was={s?.name ?? ""} onClose={() => { setDialog(""); detail.reload(); }} />}
       {dialog === "fork" && <ForkDialog id={id} onClose={() => setDialog("")} />}
       {dialog === "delete" && <DeleteDialog id={id} title={s ? titleOf(s) : id} onClose={() => setDialog("")} />}

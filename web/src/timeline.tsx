@@ -5,7 +5,7 @@ import { useHistory } from "./history";
 import { clockTime, fullTime, line, shortPath, span } from "./text";
 import { Chip, Empty, Failure, Loading } from "./ui";
 
-export interface Span { kind: "model" | "tool" | "wait" | "compaction" | "parked" | "gap"; name: string; from: number; to: number; open: boolean; note: string; seq: number }
+export interface Span { kind: "model" | "tool" | "wait" | "compaction" | "parked" | "gap" | "takeover"; name: string; from: number; to: number; open: boolean; note: string; seq: number }
 export interface Turn { id: string; prompt: string; from: number; to: number; open: boolean; spans: Span[] }
 
 /** turns finds the turns in events, and what each of them spent its time on. */
@@ -33,10 +33,21 @@ export function turns(events: Stored[]): Turn[] {
         calls = new Map(); waits = new Map(); step = compaction = parked = null;
         break;
       case "assistant.turn_start": close(parked, t); if (turn) step = add(mk("model", "Model")); break;
+      case "turn.taken_over": {
+        // What was under way is cut off, nobody knows when between the last event and this one.
+        if (!turn) break;
+        const last = Math.min(t, Math.max(turn.from, Date.parse(d.lastTime) || t));
+        add({ kind: "takeover", name: "Another engine", from: t, to: t, open: false, note: `goes on with the turn; nothing was stored for ${span(t - last)}`, seq: s.seq });
+        const cut = turn.spans.filter((x) => x.open && (x.kind === "model" || x.kind === "tool" || x.kind === "compaction"));
+        for (const x of cut) { close(x, Math.max(x.from, last)); x.note = [x.note, "cut off"].filter(Boolean).join(", "); }
+        if (cut.length) add({ kind: "gap", name: "Program was away", from: last, to: t, open: false, note: `cut off: ${cut.map((x) => x.name).join(", ")}`, seq: s.seq });
+        if (cut.includes(step!)) step = add({ ...mk("model", "Model"), note: "asked again" });
+        break;
+      }
       case "assistant.usage":
         if (step) {
           step.name = d.model ?? "Model";
-          step.note = `${(d.inputTokens ?? 0) + (d.cacheReadTokens ?? 0) + (d.cacheWriteTokens ?? 0)} tokens in, ${d.outputTokens ?? 0} out`;
+          step.note = `${step.note ? step.note + "; " : ""}${(d.inputTokens ?? 0) + (d.cacheReadTokens ?? 0) + (d.cacheWriteTokens ?? 0)} tokens in, ${d.outputTokens ?? 0} out`;
           // What is longer than the request itself was spent on attempts that gave no answer, or while no program was there.
           if (d.duration > 0 && t - step.from - d.duration > 3000 && !turn?.spans.some((x) => x.kind === "parked" && x.from >= step!.from)) {
             add({ kind: "gap", name: "Asked again", from: step.from, to: t - d.duration, open: false, note: "the first request gave no answer, or the program was restarted", seq: s.seq });
@@ -77,7 +88,7 @@ export function turns(events: Stored[]): Turn[] {
   return out;
 }
 
-const names: Record<Span["kind"], string> = { model: "Model", tool: "Tools", wait: "Waiting for you", compaction: "Compaction", parked: "Waiting for the model", gap: "Gaps" };
+const names: Record<Span["kind"], string> = { model: "Model", tool: "Tools", wait: "Waiting for you", compaction: "Compaction", parked: "Waiting for the model", gap: "Gaps", takeover: "Takeovers" };
 
 export function Timeline({ id, position }: { id: string; position: number }) {
   const [n, setN] = useState(1500);
@@ -110,8 +121,8 @@ export function Timeline({ id, position }: { id: string; position: number }) {
       <div class="scroll" tabIndex={0} role="region" aria-label="Table of the turn">
         <table class="data" id="timeline-table">
           <caption>Spans of the turn of {fullTime(turn.from)}</caption>
-          <thead><tr><th scope="col">What</th><th scope="col">Name</th><th scope="col" class="num">Began after</th><th scope="col" class="num">Took</th><th scope="col">Note</th></tr></thead>
-          <tbody>{spans.map((s, i) => <tr key={i} data-kind={s.kind} data-seq={s.seq} data-ms={to(s) - s.from}><td><Chip kind={"span-" + s.kind}>{names[s.kind]}</Chip></td><td>{shortPath(s.name, 26)}</td><td class="num">{span(s.from - turn.from)}</td><td class="num">{span(to(s) - s.from)}{s.open ? " …" : ""}</td><td>{line(s.note, 120)}</td></tr>)}</tbody>
+          <thead><tr><th scope="col">What</th><th scope="col">Name</th><th scope="col" class="num">Began after</th><th scope="col" class="num">Took</th></tr></thead>
+          <tbody>{spans.map((s, i) => <tr key={i} data-kind={s.kind} data-seq={s.seq} data-ms={to(s) - s.from}><td><Chip kind={"span-" + s.kind}>{names[s.kind]}</Chip></td><td>{shortPath(s.name, 26)}{s.note && <><br /><span class="small muted">{line(s.note, 120)}</span></>}</td><td class="num">{span(s.from - turn.from)}</td><td class="num">{span(to(s) - s.from)}{s.open ? " …" : ""}</td></tr>)}</tbody>
         </table>
       </div>
     </div>

@@ -211,6 +211,17 @@ test("the daemon is killed and started again: nothing is lost or doubled", async
   const want = log.filter((e) => e.type === "user.message" || (e.type === "assistant.message" && e.data.content)).map((e) => e.data.content.trim());
   await until("the page shows what the log has", async () => JSON.stringify(await page.locator(".block.user .said, .block.text .md").evaluateAll((l) => l.map((e) => e.textContent.trim()))) === JSON.stringify(want));
   assert.equal(await page.locator(".streaming").count(), 0);
+  // The timeline of the turn that was cut off shows what the log says of it.
+  await open("s", s.id, "timeline");
+  const turn = page.getByRole("combobox", { name: "Turn" });
+  await turn.selectOption({ index: 1 });
+  await page.locator("#timeline-table tbody tr").first().waitFor();
+  const spans = await page.locator("#timeline-table tbody tr").evaluateAll((l) => l.map((r) => [r.dataset.kind, Number(r.dataset.seq), Number(r.dataset.ms)]));
+  const over = log.map((e, i) => ({ ...e, seq: i + 1 })).filter((e) => e.type === "turn.taken_over");
+  assert.equal(over.length, 1, "the daemon was killed in the middle of a turn");
+  const away = Date.parse(over[0].timestamp) - Date.parse(over[0].data.lastTime);
+  assert.deepEqual(spans.filter((x) => x[0] === "takeover" || x[0] === "gap"), [["gap", over[0].seq, away], ["takeover", over[0].seq, 0]]);
+  assert.deepEqual(spans.filter((x) => x[0] === "model").map((x) => x[1]), [log.findLastIndex((e, i) => e.type === "assistant.turn_start" && i < over[0].seq) + 1, over[0].seq]);
   calm();
 });
 

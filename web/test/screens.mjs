@@ -23,11 +23,18 @@ const model = d.scenario("shop", [
   { when: { userContains: "deploy", step: 1 }, reply: { text: "The build is green. Now I push the branch and tell the server.", calls: [{ tool: "bash", arguments: { command: "git push origin discounts && curl -fsS -X POST https://deploy.example.com/shop > deploy.log", description: "Push and deploy" } }], usage: usage(8300) } },
   { when: { userContains: "dev server", step: 1 }, reply: { calls: [{ tool: "bash", arguments: { command: "for i in $(seq 1 24); do echo \"$(date +%H:%M:%S) GET /cart/$i 200 $((i * 7 % 40 + 3)) ms\"; done; sleep 600", description: "Start the dev server", mode: "async" } }], usage: usage(3000) } },
   { when: { userContains: "price list" }, reply: { calls: [{ tool: "edit", arguments: { path: join(d.dir, "prices/list.json"), old_str: "  \"shipping\": 490,\n", new_str: "  \"shipping\": 390,\n  \"express\": 990,\n" } }], usage: usage(3000) } },
+  { when: { userContains: "boundary", step: 1 }, reply: { calls: [{ tool: "bash", arguments: { command: "sleep 0.4", description: "Run the tests" } }], usage: usage(4100) } },
+  { when: { userContains: "boundary", step: 2 }, reply: { deltas: ["The test ", "covers ", "99.99 € ", "and ", "100 €."], deltaDelay: "150ms", usage: usage(5100) } },
   { reply: { text: "Done.", usage: usage(2000) } },
 ]);
 const ask = async (text, more = {}) => d.session(text, { model, ...more });
 const shop = await ask("Give orders from 100 € on a discount of 10 %.", { approve: "all", name: "Discount for large orders" });
 await d.state(shop.id, "idle");
+const boundary = await ask("Add a test for the boundary.", { approve: "all", name: "Test for the boundary" });
+await until("the model answers", async () => (await d.log(boundary.id)).filter((e) => e.type === "assistant.turn_start").length > 1);
+await d.kill();
+await d.start();
+await d.state(boundary.id, "idle");
 const deploy = await ask("Please deploy this branch to staging when the tests pass.", { name: "Deploy to staging" });
 await d.state(deploy.id, "needs_you");
 const colour = await d.session("Ask me: Should free samples count towards the 100 €, or only what is paid for?", { name: "Rules for samples" });
@@ -43,7 +50,7 @@ const page = await b.newPage();
 page.on("pageerror", (e) => { console.error(e.message); process.exitCode = 1; });
 const places = [
   ["inbox", "inbox", ".choice.armed"], ["sessions", "sessions", ".session-row"], ["session", `s/${shop.id}`, ".block.end"], ["question", `s/${prices.id}`, ".choice.armed"],
-  ["commands", `s/${server.id}/commands`, ".tail:not(:text('Nothing was'))"], ["timeline", `s/${shop.id}/timeline`, "#timeline-table tbody tr"], ["usage", `s/${shop.id}/usage`, "#usage-table tbody tr"], ["log", `s/${shop.id}/log`, ".log li"], ["cost", "cost", "#cost-other tbody tr"],
+  ["commands", `s/${server.id}/commands`, ".tail:not(:text('Nothing was'))"], ["timeline", `s/${boundary.id}/timeline`, "#timeline-table tbody tr"], ["usage", `s/${shop.id}/usage`, "#usage-table tbody tr"], ["log", `s/${shop.id}/log`, ".log li"], ["cost", "cost", "#cost-other tbody tr"],
 ];
 await page.goto(await d.link());
 for (const [device, size] of [["desktop", { width: 1280, height: 860 }], ["phone", { width: 390, height: 844 }]]) {

@@ -216,9 +216,14 @@ func (n *Notifier) note(id event.SessionID) {
 	}
 }
 
-// findChanged finds the sessions that have changed since the file was written last.
+// overlap is how long before the last time that was read sessions are read again: what is told
+// of sessions that change at the same time does not come in order, and clocks are set. Seen
+// says what of them was told.
+const overlap = 10 * time.Minute
+
+// findChanged finds the sessions that may have changed since the file was written last.
 func (n *Notifier) findChanged(ctx context.Context) error {
-	for s, err := range n.opts.Host.List(ctx, eventlog.Query{ModifiedSince: n.rows.Read}) {
+	for s, err := range n.opts.Host.List(ctx, eventlog.Query{ModifiedSince: n.rows.Read.Add(-overlap)}) {
 		if err != nil {
 			return err
 		}

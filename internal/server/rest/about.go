@@ -84,6 +84,18 @@ func (s *Server) context(w http.ResponseWriter, r *http.Request) error {
 	return calls(s, w, r, func(c caller) (api.ContextResult, error) { return c.Context(r.Context(), sessionID(r)) })
 }
 
+// Servers is the MCP servers of a session.
+type Servers struct {
+	Servers []event.MCPServerState `json:"servers"`
+}
+
+func (s *Server) servers(w http.ResponseWriter, r *http.Request) error {
+	return calls(s, w, r, func(c caller) (Servers, error) {
+		list, err := c.MCPServers(r.Context(), sessionID(r))
+		return Servers{filled(list.Servers)}, err
+	})
+}
+
 func (s *Server) models(w http.ResponseWriter, r *http.Request) error {
 	return calls(s, w, r, func(c caller) (api.ModelsResult, error) {
 		list, err := c.Models(r.Context())

@@ -9,8 +9,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path"
+	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/attach"
@@ -328,10 +332,29 @@ type Create struct {
 	Message         *Message        `json:"message,omitempty" doc:"is sent at once"`
 }
 
+// check refuses what no session can have.
+func (in Create) check() error {
+	switch {
+	case in.Folder != "" && !filepath.IsAbs(in.Folder) && !path.IsAbs(in.Folder):
+		return invalid("folder: %q is not absolute: it would depend on where the server was started", in.Folder)
+	case in.MaxSteps < 0:
+		return invalid("maxSteps is %d: give a positive number", in.MaxSteps)
+	}
+	return nil
+}
+
+// isHidden reports whether a character cannot be seen, or changes how others are shown.
+func isHidden(r rune) bool {
+	return unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) || r == utf8.RuneError
+}
+
 // create makes a session. Its questions wait for people: somebody can answer them here.
 func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 	var in Create
 	if err := decode(w, r, maxMessage, &in); err != nil {
+		return err
+	}
+	if err := in.check(); err != nil {
 		return err
 	}
 	derived, sameKey := newSession(r.Context())
@@ -370,6 +393,8 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 // newID returns the id of a session to be made.
 func (s *Server) newID(ctx context.Context, given, derived event.SessionID, sameKey string) (event.SessionID, error) {
 	switch {
+	case strings.ContainsFunc(string(given), isHidden):
+		return "", invalid("id: %q has a character that cannot be seen", given)
 	case given != "" && (strings.ContainsAny(string(given), "/,@\x00") || len(given) > 200 || given == "." || given == ".."):
 		return "", invalid("id: %q has a character that cannot be in a path, or is too long", given)
 	case given != "":

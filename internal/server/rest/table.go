@@ -54,6 +54,7 @@ func (s *Server) table() []route {
 		}},
 		{method: get, path: "/sessions/{id}/verify", summary: "Check the hash chain of a session", answer: Verified{}, handle: s.known(s.verify)},
 		{method: get, path: "/sessions/{id}/context", summary: "Show how full the context of a session is", answer: api.ContextResult{}, handle: s.known(s.context)},
+		{method: get, path: "/sessions/{id}/servers", summary: "List the MCP servers of a session", answer: Servers{}, handle: s.known(s.servers)},
 		{method: get, path: "/sessions/{id}/tasks/{task}", summary: "Show a command", answer: api.Task{}, handle: s.known(s.showTask)},
 		{method: get, path: "/sessions/{id}/tasks/{task}/output", summary: "Read or follow the output of a command", answer: Output{}, stream: true, handle: s.known(s.output), query: []param{
 			{name: "offset", about: "first byte", kind: "integer"}, {name: "tail", about: "number of last bytes instead", kind: "integer"},
