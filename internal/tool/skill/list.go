@@ -12,7 +12,6 @@ import (
 const (
 	mostList        = 24 << 10 // bytes of the list
 	mostDescription = 1024     // bytes of a description
-	mostName        = 128      // bytes of the name of a skill in the list
 )
 
 // writeList writes the skills with their descriptions, and returns the names of those that it
@@ -26,7 +25,7 @@ func writeList(w *strings.Builder, list []event.Skill) (names []string) {
 	left := mostList
 	for _, k := range list {
 		line := entry(k, most)
-		if len(line) > left || len(k.Name) > mostName {
+		if len(line) > left {
 			continue
 		}
 		left -= len(line)
