@@ -121,6 +121,12 @@ type ConnectAbide struct {
 	Store    *string  `json:"store,omitempty"` // name of the relay's store; nil if an older version did not say it
 }
 
+// The names of clients with which people use this program.
+const (
+	ClientCLI  = "abide" // commands and the chat
+	ClientHTTP = "http"  // the console, and scripts over HTTP
+)
+
 // Defaults are the defaults of the sessions of a client.
 type Defaults struct {
 	Cwd      string    `json:"cwd,omitempty"`
@@ -151,6 +157,10 @@ type Defaults struct {
 	// a program have them only if it wants what is configured.
 	MCP        json.RawMessage `json:"mcp,omitempty"`
 	Programmed bool            `json:"programmed,omitempty"` // true if a program starts the sessions
+	// InstructionDirectories and SkillDirectories are the folders of the user's own instructions
+	// and skills, for the sessions of ClientCLI and ClientHTTP.
+	InstructionDirectories []string `json:"instructionDirectories,omitempty"`
+	SkillDirectories       []string `json:"skillDirectories,omitempty"`
 	// Workspace is the workspace of the sessions: a name or an address; the machine of
 	// the engine if empty.
 	Workspace string `json:"workspace,omitempty"`

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/abide-run/abide/internal/api"
@@ -72,7 +74,28 @@ func (a *app) config(dir string) (daemon.Config, error) {
 	if err == nil {
 		c.Defaults.MCP, err = a.mcpDefaults(loaded.Config)
 	}
+	c.Defaults.InstructionDirectories, c.Defaults.SkillDirectories = guidance(userFile(a.home), c.Instructions.FileNames())
 	return c, err
+}
+
+// guidance returns the folders of the user's own instructions and skills that there are: the
+// folder of the configuration, if it has instructions, and the folders that agents share.
+func guidance(config string, names []string) (instructions, skills []string) {
+	isThere := func(path string) bool { _, err := os.Stat(path); return filepath.IsAbs(path) && err == nil }
+	if dir := filepath.Dir(config); slices.ContainsFunc(names, func(name string) bool { return isThere(filepath.Join(dir, name)) }) {
+		instructions = append(instructions, dir)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return instructions, nil
+	}
+	shared := cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
+	for _, dir := range []string{filepath.Join(shared, "agents", "skills"), filepath.Join(home, ".agents", "skills"), filepath.Join(home, ".claude", "skills")} {
+		if isThere(dir) {
+			skills = append(skills, dir)
+		}
+	}
+	return instructions, skills
 }
 
 // checkStore returns an error if store.url is wrong. It names the file or the variable that

@@ -179,7 +179,7 @@ func (r *runner) watch(ctx context.Context) error {
 func (r *runner) openParams() (api.OpenParams, error) {
 	model, provider, err := r.flags.answerer(r.app)
 	p := api.OpenParams{
-		SessionID: r.id, Model: model, Provider: provider, ReasoningEffort: r.flags.effort, ClientName: "abide",
+		SessionID: r.id, Model: model, Provider: provider, ReasoningEffort: r.flags.effort, ClientName: api.ClientCLI,
 		RequestPermission: true, RequestUserInput: true, Streaming: r.streaming(),
 		Abide: &api.OpenAbide{Name: r.flags.name, Approve: r.flags.rules(), MaxSteps: r.flags.maxSteps, Keep: true, Sealed: r.flags.sealed},
 	}

@@ -167,7 +167,7 @@ type Commands struct {
 
 // Instructions are files that are read into the system prompt.
 type Instructions struct {
-	Files    []string `toml:"files" doc:"Names of files to look for in the working directory and above it; [\"AGENTS.md\"] if empty."`
+	Files    []string `toml:"files" doc:"Names of files to look for in the working directory and above it; [\"AGENTS.md\", \"CLAUDE.md\"] if empty, of which the first that a directory has is read."`
 	MaxBytes int      `toml:"max_bytes" doc:"Maximum number of bytes read from all files together; 32768 if 0."`
 }
 

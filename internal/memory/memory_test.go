@@ -261,6 +261,10 @@ func TestSecretsAreRemoved(t *testing.T) {
 		"-----BEGIN RSA PRIVATE KEY-----\nabc":                 "(removed)",
 		"the token count is 12, and the password is not shown": "the token count is 12, and the password is not shown",
 		"tasks run in order":                                   "tasks run in order",
+		"hf_abcdefghijklmnopqrst and npm_0123456789abcdefghij": "(removed) and (removed)",
+		"das Passwort: s3same, wie immer":                      "das Passwort: (removed), wie immer",
+		"ein Passwort: niemals das echte":                      "ein Passwort: niemals das echte",
+		"passphrase=open":                                      "passphrase=(removed)",
 		"must use a password: never the real one":              "must use a password: never the real one",
 		"the secret: it works without a token: use the cookie": "the secret: it works without a token: use the cookie",
 		"discussed the token: expiry":                          "discussed the token: expiry",
@@ -272,6 +276,14 @@ func TestSecretsAreRemoved(t *testing.T) {
 		if got := memory.Redact(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
+	}
+}
+
+// A secret may become one only when the parts of a finding are joined.
+func TestSecretsAreRemovedFromTheLinesOfFindings(t *testing.T) {
+	x := memory.Extracted{Requests: []memory.Request{{Intent: "the password", Summary: "s3same"}}}
+	if got := x.Facts("s", memory.Batch{From: 1, To: 2}, "")[memory.KindRequests][0].Text; got != "the password: (removed)" {
+		t.Errorf("the fact is %q", got)
 	}
 }
 

@@ -15,6 +15,7 @@ var secrets = []struct {
 	{lazyregexp.New(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`), removed},
 	{lazyregexp.New(`\b(sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`), removed},
 	{lazyregexp.New(`\b(gh[pousr]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza)[A-Za-z0-9_-]{12,}`), removed},
+	{lazyregexp.New(`\b(hf_|npm_|pypi-|dop_v1_|ya29\.|SG\.)[A-Za-z0-9._-]{16,}`), removed},
 	{lazyregexp.New(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), removed},
 	{lazyregexp.New(`(?i)\b(bearer|basic)\s+[A-Za-z0-9+/_.=~-]{16,}`), "$1 " + removed},
 	{lazyregexp.New(`(?i)([a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/@]+@`), "$1:" + removed + "@"},
@@ -56,7 +57,7 @@ func Redact(text string) string {
 }
 
 // named matches a name such as "password", what joins it with its value, and the value.
-var named = lazyregexp.New(`(?i)\b([a-z0-9_-]*(?:password|passwd|secret|token|api[_-]?key|access[_-]?key)["']?)(\s*[:=]\s*)("[^"]*"|'[^']*'|[^\s"',;]+)`)
+var named = lazyregexp.New(`(?i)\b([a-z0-9_-]*(?:passwor[dt]|kennwort|passphrase|passwd|pwd|secret|token|api[_-]?key|access[_-]?key)["']?)(\s*[:=]\s*)("[^"]*"|'[^']*'|[^\s"',;]+)`)
 
 // redactNamed removes values with names such as "password". A sentence that only speaks of
 // passwords stays as it is: "use a password: never the real one" has no value.

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -72,33 +73,36 @@ func TestAnswersThatAreNotWhole(t *testing.T) {
 }
 
 // A call that was cut off is asked for with a larger limit, up to that of the model; then the
-// model is told to be brief. The calls of a whole answer are made.
+// model is told to be brief. The calls of a whole answer are made. A small limit is not merely
+// doubled: the default of a server may be much too small for any call.
 func TestACutOffCallIsAskedAgainWithALargerLimit(t *testing.T) {
-	var limits []int
-	var told []string
-	m := &functionModel{answer: func(n int, req *model.Request) (*model.Reply, error) {
-		limits = append(limits, req.MaxOutput)
-		told = append(told, req.Messages[len(req.Messages)-1].Text)
-		if n <= 3 {
-			return &model.Reply{Calls: cutCall, Finish: "length", Usage: model.Usage{Output: int64(max(100, req.MaxOutput))}}, nil
+	for longest, want := range map[int][]int{300: {0, 300, 300, 300}, 10_000: {0, 4096, 8192, 10_000}, 0: {0, 4096, 8192, 16_384}} {
+		var limits []int
+		var told []string
+		m := &functionModel{answer: func(n int, req *model.Request) (*model.Reply, error) {
+			limits = append(limits, req.MaxOutput)
+			told = append(told, req.Messages[len(req.Messages)-1].Text)
+			if n <= 3 {
+				return &model.Reply{Calls: cutCall, Finish: "length", Usage: model.Usage{Output: int64(max(100, req.MaxOutput))}}, nil
+			}
+			return &model.Reply{Text: "ok", Finish: "stop"}, nil
+		}}
+		b := sessiontest.New(t, m)
+		b.Host.Close()
+		b.Options.Resolve = sessiontest.Always(session.Endpoint{Model: m, Name: "test", Longest: longest})
+		b.Start()
+		v := b.Create("s", &session.Client{})
+		b.Send("s", event.InputAcceptedData{Prompt: "hello"})
+		v.Await(t, 0, event.SessionIdle)
+		if !slices.Equal(limits, want) {
+			t.Errorf("limits %v, want %v", limits, want)
 		}
-		return &model.Reply{Text: "ok", Finish: "stop"}, nil
-	}}
-	b := sessiontest.New(t, m)
-	b.Host.Close()
-	b.Options.Resolve = sessiontest.Always(session.Endpoint{Model: m, Name: "test", Longest: 300})
-	b.Start()
-	v := b.Create("s", &session.Client{})
-	b.Send("s", event.InputAcceptedData{Prompt: "hello"})
-	v.Await(t, 0, event.SessionIdle)
-	if len(limits) != 4 || limits[0] != 0 || limits[1] != 200 || limits[2] != 300 || limits[3] != 300 {
-		t.Errorf("limits %v", limits)
-	}
-	if strings.Contains(told[2], "cut off") || !strings.Contains(told[3], "cut off") {
-		t.Errorf("the model was told %q", told)
-	}
-	if got := lastAnswer(t, b.Verify("s")); got != "ok" {
-		t.Errorf("answer %q", got)
+		if brief := longest == 300; strings.Contains(told[2], "cut off") != brief || !strings.Contains(told[3], "cut off") {
+			t.Errorf("up to %d tokens, the model was told %q", longest, told)
+		}
+		if got := lastAnswer(t, b.Verify("s")); got != "ok" {
+			t.Errorf("answer %q", got)
+		}
 	}
 }
 

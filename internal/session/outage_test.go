@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -436,6 +437,59 @@ func TestAWaitWithoutEndIsEndedByAStop(t *testing.T) {
 		if events := f.Verify("a"); events[len(events)-1].Type != event.SessionIdle {
 			t.Errorf("the turn ended with %v", kindsOf(events))
 		}
+		f.Host.Close()
+	})
+}
+
+// A turn that was told when to come back does not come sooner because the model answers others.
+func TestATurnThatWasToldWhenToComeBackDoesNotComeSooner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var late []time.Time
+		m := &functionModel{answer: func(_ int, req *model.Request) (*model.Reply, error) {
+			if req.Session == "other" {
+				return &model.Reply{Text: "ok", Finish: model.FinishStop}, nil
+			}
+			if late = append(late, time.Now()); len(late) == 1 {
+				return nil, &model.Error{Kind: model.KindRateLimit, Status: 429, Message: "later.", RetryAfter: time.Hour}
+			}
+			return &model.Reply{Text: "ok", Finish: model.FinishStop}, nil
+		}}
+		f, start := withOutage(t, event.OutageRules{}, map[string]model.Model{"first": m})
+		start("told")
+		time.Sleep(time.Minute)
+		start("other")
+		time.Sleep(2 * time.Hour)
+		if len(late) != 2 || late[1].Sub(late[0]) < time.Hour {
+			t.Errorf("the model was asked at %v", late)
+		}
+		f.Host.Close()
+	})
+}
+
+// A hangingModel is down, and the second attempt of one session hangs for an hour.
+type hangingModel struct{ asked atomic.Int32 }
+
+func (m *hangingModel) Ask(_ context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+	if req.Session == "hangs" && m.asked.Add(1) == 2 {
+		time.Sleep(time.Hour)
+	}
+	err := down
+	return nil, &err
+}
+
+// A turn that is never let to its endpoint, because the attempt of another one hangs, is given
+// up when its patience is over all the same.
+func TestATurnThatIsNotLetThroughIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, start := withOutage(t, event.OutageRules{PatienceMs: new(int64(120_000))}, map[string]model.Model{"first": &hangingModel{}})
+		start("hangs")
+		time.Sleep(time.Minute)
+		start("waits")
+		time.Sleep(10 * time.Minute)
+		if events := f.Verify("waits"); events[len(events)-1].Type != event.SessionIdle {
+			t.Errorf("the turn goes on after %v", kindsOf(events))
+		}
+		time.Sleep(2 * time.Hour)
 		f.Host.Close()
 	})
 }

@@ -166,7 +166,7 @@ func (f TurnFinish) isEmpty(m event.AssistantMessageData) bool {
 // if the model has none. An answer that was cut off has as many tokens as its limit.
 func (f TurnFinish) larger(cutAt int64, most int) int {
 	limit := max(int(min(cutAt, maxLimit)), f.MaxOutput)
-	next := min(2*limit, maxLimit)
+	next := min(max(2*limit, minLimit), maxLimit)
 	if most > 0 {
 		next = min(next, most)
 	}
@@ -176,8 +176,13 @@ func (f TurnFinish) larger(cutAt int64, most int) int {
 	return next
 }
 
-// maxLimit is the largest limit that is asked for, whatever a provider says.
-const maxLimit = 1 << 20
+// minLimit and maxLimit are the smallest and the largest limit that is asked for, whatever a
+// provider says: some servers stop after a hundred tokens unless they are told otherwise, and
+// some count fewer than there are.
+const (
+	minLimit = 4096
+	maxLimit = 1 << 20
+)
 
 // failure returns the error with which the turn ends because of how an answer ended; nil if
 // it ended well.

@@ -130,13 +130,13 @@ func (r *Rates) correct(estimate int, l letters) float64 {
 
 // learn changes the rates so that they give what a provider has counted of an estimate. Of a
 // text in several scripts it is not known which one is to blame: the more there is of one,
-// the more its rate changes, so that counts of different texts sort it out. Where a count can
-// be read in several ways, the one that gives larger estimates is taken:
+// the more its rate changes, so that counts of different texts sort it out.
 //
-//   - What is not text may be counted as estimated, or like the text. If it were left out of
-//     a small count of a short text with many calls, the rate of the text would be too low for
-//     a long text that follows.
-//   - No rate becomes lower than that of the whole text.
+//   - What is not text is taken to be counted like the text. If all of a difference were put on
+//     a short text with many calls, its rate would be wrong for a long text that follows: too
+//     low, or so high that a request which fits is refused. One that is too large after all is
+//     made again, smaller, when the provider has refused it.
+//   - No rate moves beyond that of the whole text.
 func (r *Rates) learn(counted, estimate int, l letters) {
 	text, corrected, squares := 0.0, 0.0, 0.0
 	for i := range l {
@@ -147,18 +147,17 @@ func (r *Rates) learn(counted, estimate int, l letters) {
 	if squares == 0 {
 		return
 	}
-	ofText := float64(counted) - (float64(estimate) - text)
-	if counted < estimate {
-		ofText = float64(counted) * text / float64(estimate)
-	}
+	ofText := float64(counted) * text / float64(estimate)
 	for i := range l {
 		share := l.tokens(i)
 		if share == 0 {
 			continue
 		}
 		next := r.of(i) + (ofText-corrected)*share/squares
-		if next < r.of(i) {
-			next = max(next, min(r.of(i), ofText/text))
+		if ofAll := ofText / text; next < r.of(i) {
+			next = max(next, min(r.of(i), ofAll))
+		} else {
+			next = min(next, max(r.of(i), ofAll))
 		}
 		r[i] = min(max(next, leastRate), mostRate)
 	}

@@ -161,6 +161,13 @@ type usage struct {
 	} `json:"completion_tokens_details"`
 }
 
+// UnmarshalJSON decodes what it can. It has no errors.
+func (u *usage) UnmarshalJSON(data []byte) error {
+	type plain usage
+	remote.DecodeUsage(data, (*plain)(u))
+	return nil
+}
+
 func (u *usage) model() model.Usage {
 	cached := u.PromptDetails
 	return model.Usage{

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"encoding/json"
 	"math"
 	"strconv"
 )
@@ -20,3 +21,8 @@ func (n *Tokens) UnmarshalJSON(b []byte) error {
 	}
 	return nil
 }
+
+// DecodeUsage decodes a usage as far as that is possible. A member of another type than usual
+// counts nothing, such as the empty list that PHP writes for an empty object: a wrong count
+// must not lose the reply.
+func DecodeUsage(data []byte, into any) { _ = json.Unmarshal(data, into) }

@@ -74,7 +74,7 @@ func TestAnEndlessStreamIsGivenUp(t *testing.T) {
 
 func TestAWrongUsageDoesNotLoseTheReply(t *testing.T) {
 	for wire, template := range map[string]string{
-		chat:     `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":IN,"completion_tokens":OUT,"prompt_tokens_details":null}}`,
+		chat:     `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":IN,"completion_tokens":OUT,"prompt_tokens_details":[]}}`,
 		replies:  `{"output":[{"type":"message","content":[{"type":"output_text","text":"x"}]}],"status":"completed","usage":{"input_tokens":IN,"output_tokens":OUT}}`,
 		messages: `{"content":[{"type":"text","text":"x"}],"stop_reason":"end_turn","usage":{"input_tokens":IN,"output_tokens":OUT}}`,
 	} {
@@ -83,6 +83,13 @@ func TestAWrongUsageDoesNotLoseTheReply(t *testing.T) {
 			_, got, err := ask(t, wire, "other", long(1), reply)
 			if err != nil || got.Text != "x" || got.Usage.Input != want || got.Usage.Output != want {
 				t.Errorf("%s with %s tokens: %+v, %v", wire, count, got, err)
+			}
+		}
+		for _, usage := range []string{`"lots"`, "[]", "7", "[[[]]]"} {
+			at := strings.Index(template, `"usage":`) + len(`"usage":`)
+			_, got, err := ask(t, wire, "other", long(1), template[:at]+usage+"}")
+			if err != nil || got.Text != "x" || got.Usage != (model.Usage{}) {
+				t.Errorf("%s with the usage %s: %+v, %v", wire, usage, got, err)
 			}
 		}
 		_, got, err := ask(t, wire, "other", long(1), wires[wire].x)

@@ -2,7 +2,7 @@
 // agents, such as AGENTS.md.
 //
 // It reads the file in the working directory, and those in the folders above it up to
-// the root of the repository. The nearest file comes last, because models give the last
+// the root of the repository: AGENTS.md, or CLAUDE.md where there is none. The nearest file comes last, because models give the last
 // text the most weight. Further folders that a client names come before all of these;
 // of these, the files for agents below .github are read, too. The total size is limited,
 // and no link is followed out of the project. A note says what was left out.
@@ -24,14 +24,13 @@ import (
 )
 
 // The defaults.
-const (
-	defaultName     = "AGENTS.md"
-	defaultMaxBytes = 32 << 10
-)
+const defaultMaxBytes = 32 << 10
+
+var defaultNames = []string{"AGENTS.md", "CLAUDE.md"}
 
 // Rules say which files are read. The zero value is usable.
 type Rules struct {
-	Names    []string // names of files, of which the first that exists in a folder is read; AGENTS.md if empty
+	Names    []string // names of files, of which the first that exists in a folder is read; AGENTS.md and CLAUDE.md if empty
 	MaxBytes int      // size of all files together; 32 KiB if zero
 }
 
@@ -85,12 +84,17 @@ func part(body string, s event.InstructionSource) string {
 	return fmt.Sprintf("<instructions file=%q>\n%s%s\n</instructions>", s.Path, strings.TrimSpace(body), note)
 }
 
+// FileNames returns the names of files, of which the first that exists in a folder is read.
+func (r Rules) FileNames() []string {
+	if len(r.Names) == 0 {
+		return defaultNames
+	}
+	return r.Names
+}
+
 // selections say which files are read, the nearest first.
 func (r Rules) selections(dir string, further []string, most int) []workspace.Selection {
-	names := r.Names
-	if len(names) == 0 {
-		names = []string{defaultName}
-	}
+	names := r.FileNames()
 	var all []workspace.Selection
 	add := func(s workspace.Selection) {
 		s.Within, s.Most = further, most

@@ -63,6 +63,15 @@ func TestTheFirstNameThatIsThereCounts(t *testing.T) {
 	}
 }
 
+// Projects of other agents have their instructions in CLAUDE.md, alone or beside AGENTS.md.
+func TestClaudeIsReadWhereThereIsNoAgents(t *testing.T) {
+	dir := tree(t, map[string]string{"AGENTS.md": "one", "CLAUDE.md": "two", "sub/CLAUDE.md": "three"})
+	text, sources, err := instructions.Rules{}.Read(t.Context(), files(t), filepath.Join(dir, "sub"))
+	if err != nil || len(sources) != 2 || strings.Contains(text, "two") || strings.Index(text, "three") < strings.Index(text, "one") {
+		t.Errorf("text = %q, %+v, %v", text, sources, err)
+	}
+}
+
 func TestTheBoundHoldsAndCutsNoCharacter(t *testing.T) {
 	dir := tree(t, map[string]string{"AGENTS.md": "far away", "sub/AGENTS.md": strings.Repeat("ä€𝄞", 10)})
 	from := files(t)

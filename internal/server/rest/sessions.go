@@ -427,7 +427,7 @@ func (s *Server) open(ctx context.Context, id event.SessionID, in Create) error 
 	}
 	defer c.Close()
 	_, err = c.Create(ctx, api.OpenParams{
-		SessionID: id, Model: in.Model, ReasoningEffort: in.ReasoningEffort, WorkingDirectory: in.Folder, ClientName: "http", Streaming: true,
+		SessionID: id, Model: in.Model, ReasoningEffort: in.ReasoningEffort, WorkingDirectory: in.Folder, ClientName: api.ClientHTTP, Streaming: true,
 		RequestPermission: true, RequestUserInput: true, RequestElicitation: true, RequestExitPlan: true,
 		Abide: &api.OpenAbide{Name: in.Name, Approve: in.Approve, MaxSteps: in.MaxSteps, Workspace: in.Workspace, Sealed: in.Sealed},
 	})

@@ -61,6 +61,17 @@ func transforms(systemMessage json.RawMessage) bool {
 	return false
 }
 
+// guide gives a session of a person what its user and its project keep for agents. Other
+// programs that start sessions ask for the skills of a project, and name the folders of others.
+func guide(config *event.SessionConfiguredData, defaults api.Defaults) {
+	if config.ClientName != api.ClientCLI && config.ClientName != api.ClientHTTP {
+		return
+	}
+	config.InstructionDirs = append(config.InstructionDirs, defaults.InstructionDirectories...)
+	config.Skills.Discover = true
+	config.Skills.Directories = append(config.Skills.Directories, defaults.SkillDirectories...)
+}
+
 // more takes what else a client says about a session.
 func more(config *event.SessionConfiguredData, p api.OpenMore) {
 	config.Vision, config.Window = p.ModelCapabilities.Supports.Vision, p.ModelCapabilities.Limits.MaxContextWindowTokens

@@ -225,6 +225,7 @@ func (c *conn) spec(p api.OpenParams) (session.Spec, error) {
 	s.Config.Memory, s.Config.Compaction, s.Config.Outage = defaults.Memory, defaults.Compaction, defaults.Outage
 	s.Config.Budget = defaults.Budget
 	more(&s.Config, p.OpenMore)
+	guide(&s.Config, defaults)
 	var err error
 	if s.Config.Managed, err = managedRules(p.ManagedSettings); err != nil {
 		return s, err

@@ -115,6 +115,13 @@ func TestSkillsOfAProjectAreWantedOrNot(t *testing.T) {
 			t.Errorf("wanted is %v: %+v", want, r.Skills)
 		}
 	}
+	for _, client := range []string{api.ClientCLI, api.ClientHTTP} { // a person does
+		p := newSkilled(t).open(api.SessionCreate, object{"workingDirectory": project, "clientName": client})
+		var r api.SkillsResult
+		if p.must(api.SkillsList, object{"sessionId": "s"}, &r); len(r.Skills) != 1 {
+			t.Errorf("%s: %+v", client, r.Skills)
+		}
+	}
 	p := newSkilled(t).open(api.SessionCreate, nil)
 	var found api.SkillsDiscoverResult
 	p.must(api.SkillsDiscover, object{"projectPaths": []string{project}, "skillDirectories": []string{skilled(t, t.TempDir(), "sing")}}, &found)
@@ -123,7 +130,7 @@ func TestSkillsOfAProjectAreWantedOrNot(t *testing.T) {
 	}
 	var paths api.SkillPathsResult
 	p.must(api.SkillsPaths, object{"projectPaths": []string{project}}, &paths)
-	if len(paths.Paths) != 2 || !paths.Paths[0].Preferred || paths.Paths[1].Preferred || paths.Paths[0].ProjectPath != project {
+	if len(paths.Paths) != 3 || !paths.Paths[0].Preferred || paths.Paths[1].Preferred || paths.Paths[0].ProjectPath != project {
 		t.Errorf("the paths are %+v", paths.Paths)
 	}
 }

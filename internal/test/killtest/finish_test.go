@@ -24,7 +24,7 @@ func (m cutModel) Ask(_ context.Context, req *model.Request, on func(model.Delta
 		r.Text, r.Finish = "The call was made.", model.FinishStop
 	case m.calls:
 		r.Calls = []model.Call{{ID: "c", Name: "once", Arguments: json.RawMessage(`{"value":"c"}`)}}
-		if req.MaxOutput >= 400 {
+		if req.MaxOutput > 4096 {
 			r.Finish = model.FinishCalls
 		}
 	case turn.Step == 1:

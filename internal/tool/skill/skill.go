@@ -71,7 +71,7 @@ func unknown(name string, usable []event.Skill) tool.Result {
 	for i, k := range usable {
 		names[i] = k.Name
 	}
-	r := tool.Fail(fmt.Sprintf("Skill %q not found. Available skills: %s", name, strings.Join(names, ", ")))
+	r := tool.Fail(fmt.Sprintf("Skill %q not found. Available skills: %s", name, shorten(strings.Join(names, ", "), mostList)))
 	r.Message = "Skill not found: " + name
 	return r
 }
@@ -80,14 +80,13 @@ func unknown(name string, usable []event.Skill) tool.Result {
 func spec(list []event.Skill) tool.Spec {
 	var text strings.Builder
 	text.WriteString("Be told how to do something. Use it as soon as a skill fits what is asked for, and again after a summary if you go on with that work. Do not use it for a skill whose text you still see above.\n\nExample: {\"skill\": \"NAME\"}\n\nThese are the skills:")
-	names := make([]string, len(list))
-	for i, k := range list {
-		names[i] = k.Name
-		fmt.Fprintf(&text, "\n- %s: %s", k.Name, k.Description)
+	which := map[string]any{"type": "string", "description": "The name of the skill."}
+	if names := writeList(&text, list); len(names) == len(list) {
+		which["enum"] = append([]string{}, names...)
 	}
 	schema, err := json.Marshal(map[string]any{
 		"type": "object", "required": []string{"skill"},
-		"properties": map[string]any{"skill": map[string]any{"type": "string", "description": "The name of the skill.", "enum": names}},
+		"properties": map[string]any{"skill": which},
 	})
 	if err != nil { // cannot happen: the value is plain data
 		panic(err)
