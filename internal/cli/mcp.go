@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -220,6 +221,14 @@ func (a *app) testServer(ctx context.Context, c *client.Client, name string) (er
 	if err != nil {
 		return err
 	}
+	if slices.ContainsFunc(list, func(s event.MCPServerState) bool { return s.Name == name && s.Status == string(mcp.Connected) }) {
+		if err := c.StartMCPServer(ctx, opened.SessionID, name); err != nil { // its tools may be known without it
+			return err
+		}
+		if list, err = awaitServers(ctx, c, opened.SessionID); err != nil {
+			return err
+		}
+	}
 	for _, s := range list {
 		if s.Name != name {
 			continue
@@ -310,7 +319,7 @@ func (a *app) mcpDefaults(c config.Config) (json.RawMessage, error) {
 		server := mcp.Server{
 			MCPServer: event.MCPServer{
 				Name: name, Type: s.Type, Command: s.Command, Args: s.Args, Dir: s.Cwd, URL: s.URL, Tools: s.Tools, Repeatable: s.Repeatable,
-				TimeoutMs: s.Timeout.Value().Milliseconds(), LongestMs: s.MaxTime.Value().Milliseconds(),
+				TimeoutMs: s.Timeout.Value().Milliseconds(), LongestMs: s.MaxTime.Value().Milliseconds(), IdleMs: s.Idle.Value().Milliseconds(),
 				Sandbox: s.Sandbox, Disabled: s.Disabled, Source: mcp.SourceUser,
 				OAuth: event.MCPOAuth{ClientID: s.OAuth.ClientID, Document: s.OAuth.ClientMetadata, Port: s.OAuth.CallbackPort},
 			},

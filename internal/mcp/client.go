@@ -28,7 +28,12 @@ type client struct {
 	status  Status
 	err     string             // reason for Failed, or what is wrong although it is connected
 	conn    *sdk.ClientSession // nil unless it is connected
+	resting bool               // true if it can be used, and is connected when it is
+	uses    int                // number of requests that use the connection
+	used    time.Time          // end of the last one
 	tools   []*sdk.Tool
+	offered []event.MCPTool // the same as sessions know them, without their names for models
+	prompts []*sdk.Prompt
 	changed chan struct{} // closed when status or tools change
 	tried   bool          // true when the first attempt to connect is over
 	calls   map[string]*call
@@ -36,7 +41,7 @@ type client struct {
 	stop    context.CancelFunc // ends the connection and the goroutine; nil if there is none
 	done    chan struct{}      // closed when the goroutine has ended
 	kick    chan struct{}      // holds a token if somebody wants a connection now
-	lists   *time.Timer        // runs while changes of the lists are gathered
+	gather  *time.Timer        // runs while changes of the lists are gathered
 	journal *journal           // of a program
 	pipe    *pipe              // connection to a program, while conn is set
 
@@ -66,8 +71,9 @@ func newClient(s *Set, config Server) *client {
 	return c
 }
 
-// start begins to connect, unless that is under way.
-func (c *client) start() {
+// start begins to connect, unless that is under way. A program that may rest is connected when
+// it is used if its lists are known.
+func (c *client) start(mayRest bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stop != nil || c.set.ctx.Err() != nil {
@@ -80,7 +86,7 @@ func (c *client) start() {
 	done := c.done
 	c.set.work.Go(func() {
 		defer close(done)
-		c.run(ctx)
+		c.run(ctx, mayRest && c.remember())
 	})
 }
 
@@ -88,7 +94,7 @@ func (c *client) start() {
 func (c *client) end(status Status) {
 	c.drop()
 	c.mu.Lock()
-	c.stop = nil
+	c.stop, c.resting = nil, false
 	c.mu.Unlock()
 	c.setStatus(status, "")
 }
@@ -104,15 +110,23 @@ func (c *client) drop() {
 	}
 }
 
-// run connects, and connects again when the connection is lost, until ctx ends.
-func (c *client) run(ctx context.Context) {
+// run connects, and connects again when the connection is lost, until ctx ends. With rests, it
+// connects when the server is used.
+func (c *client) run(ctx context.Context, rests bool) {
 	failures := 0
 	for ctx.Err() == nil {
+		if rests {
+			c.rest(ctx)
+		}
 		c.setStatus(Pending, "")
 		began := time.Now()
 		err := c.connectAndWait(ctx)
 		if ctx.Err() != nil {
 			return
+		}
+		if rests = errors.Is(err, errUnused); rests {
+			failures = 0
+			continue
 		}
 		if time.Since(began) > steadyTime {
 			failures = 0
@@ -178,7 +192,7 @@ func (c *client) connectAndWait(ctx context.Context) error {
 	}
 	lostLogin := web.ready()
 	c.mu.Lock()
-	c.conn, c.pipe = conn, pipe
+	c.conn, c.pipe, c.used = conn, pipe, time.Now()
 	c.mu.Unlock()
 	c.setStatus(Connected, "")
 	defer func() {
@@ -191,13 +205,27 @@ func (c *client) connectAndWait(ctx context.Context) error {
 	}
 	lost := make(chan error, 1)
 	c.set.work.Go(func() { lost <- conn.Wait() })
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-lostLogin:
-		return web.loginError()
-	case err := <-lost:
-		return cmp.Or(err, errors.New("the server has closed the connection"))
+	var unused <-chan time.Time
+	if pipe != nil {
+		timer := time.NewTicker(c.config.Kept())
+		defer timer.Stop()
+		unused = timer.C
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-lostLogin:
+			return web.loginError()
+		case err := <-lost:
+			return cmp.Or(err, errors.New("the server has closed the connection"))
+		case <-unused:
+			if c.leave() {
+				conn.Close()
+				work.Wait()
+				return errors.Join(errUnused, c.journal.ended())
+			}
+		}
 	}
 }
 
@@ -208,12 +236,11 @@ func (c *client) adopt(p *pipe) bool {
 	if p == nil || !p.adopted {
 		return false
 	}
-	tools, ok := c.set.opts.cached(p.config)
-	if !ok {
-		return false
+	l, _, ok := c.set.opts.cached(p.config)
+	if ok {
+		c.setLists(l)
 	}
-	c.setTools(tools)
-	return true
+	return ok
 }
 
 // permanent is an error that another attempt does not change.
@@ -347,13 +374,19 @@ func (c *client) progress(p *sdk.ProgressNotificationParams) {
 // setStatus changes the status, and tells the owner of the set.
 func (c *client) setStatus(to Status, why string) {
 	c.mu.Lock()
+	news := c.setStatusLocked(to, why)
+	c.mu.Unlock()
+	if news {
+		c.set.events.Status(c.config.Name, to, why)
+	}
+}
+
+// setStatusLocked changes the status, and reports whether that is news.
+func (c *client) setStatusLocked(to Status, why string) bool {
 	same := c.status == to && c.err == why && (c.tried || to == Pending)
 	c.status, c.err, c.tried = to, why, c.tried || to != Pending
 	c.wakeLocked()
-	c.mu.Unlock()
-	if !same {
-		c.set.events.Status(c.config.Name, to, why)
-	}
+	return !same
 }
 
 func (c *client) wakeLocked() {
@@ -370,38 +403,74 @@ const (
 	gatherTime = 250 * time.Millisecond
 )
 
-// list reads the tools of the server.
+// list reads the lists of the server.
 func (c *client) list(ctx context.Context, conn *sdk.ClientSession) error {
-	if caps := conn.InitializeResult(); caps == nil || caps.Capabilities == nil || caps.Capabilities.Tools == nil {
-		return nil
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("the server did not answer within %v", listTime))
 	defer cancel()
-	var tools []*sdk.Tool
-	for t, err := range conn.Tools(ctx, nil) {
-		if err != nil {
-			return cmp.Or(context.Cause(ctx), err)
-		}
-		if len(tools) == maxTools {
-			c.log.note(Owner(c.set.in.Session), "only the first %d tools are used", maxTools)
-			break
-		}
-		tools = append(tools, t)
+	owner := Owner(c.set.in.Session)
+	tools, more, err := listTools(ctx, conn)
+	if err != nil {
+		return cmp.Or(context.Cause(ctx), err)
 	}
-	c.setTools(tools)
-	c.mu.Lock()
-	fingerprint := c.fingerprint
-	c.mu.Unlock()
-	if fingerprint != "" {
-		c.set.opts.keep(fingerprint, tools)
+	if more {
+		c.log.note(owner, "only the first %d tools are used", maxTools)
 	}
+	l := lists{Tools: tools}
+	if l.Prompts, err = listPrompts(ctx, conn); err != nil {
+		c.log.note(owner, "the prompts could not be listed: %v", err)
+	}
+	c.setLists(l)
+	c.keepLists(l)
 	return nil
 }
 
-// setTools takes in the tools of the server.
-func (c *client) setTools(tools []*sdk.Tool) {
+// listTools reads the tools of a server. It reports whether there are more than are used.
+func listTools(ctx context.Context, conn *sdk.ClientSession) (list []*sdk.Tool, more bool, err error) {
+	if caps := conn.InitializeResult(); caps == nil || caps.Capabilities == nil || caps.Capabilities.Tools == nil {
+		return nil, false, nil
+	}
+	for t, err := range conn.Tools(ctx, nil) {
+		if err != nil || len(list) == maxTools {
+			return list, err == nil, err
+		}
+		list = append(list, t)
+	}
+	return list, false, nil
+}
+
+// listPrompts reads the prompts of a server.
+func listPrompts(ctx context.Context, conn *sdk.ClientSession) (list []*sdk.Prompt, err error) {
+	if caps := conn.InitializeResult(); caps == nil || caps.Capabilities == nil || caps.Capabilities.Prompts == nil {
+		return nil, nil
+	}
+	for p, err := range conn.Prompts(ctx, nil) {
+		if err != nil || len(list) == maxTools {
+			return list, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// keepLists keeps the lists of a program, so that it need not be started for them.
+func (c *client) keepLists(l lists) {
 	c.mu.Lock()
-	c.tools = tools
+	fingerprint := c.fingerprint
+	c.mu.Unlock()
+	if fingerprint == "" {
+		return
+	}
+	if config, err := c.config.expanded(c.set.in.Env); err == nil {
+		l.Files = programFiles(config, c.set.in)
+	}
+	c.set.opts.keep(fingerprint, l)
+}
+
+// setLists takes in the lists of the server.
+func (c *client) setLists(l lists) {
+	offered := toolsOf(c.config, l.Tools)
+	c.mu.Lock()
+	c.tools, c.offered, c.prompts = l.Tools, offered, l.Prompts
 	c.wakeLocked()
 	c.mu.Unlock()
 	c.set.events.Changed(c.config.Name, event.MCPToolsChanged)
@@ -411,14 +480,14 @@ func (c *client) setTools(tools []*sdk.Tool) {
 func (c *client) listLater() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lists != nil {
-		c.lists.Reset(gatherTime)
+	if c.gather != nil {
+		c.gather.Reset(gatherTime)
 		return
 	}
-	c.lists = time.AfterFunc(gatherTime, func() {
+	c.gather = time.AfterFunc(gatherTime, func() {
 		c.mu.Lock()
 		conn := c.conn
-		c.lists = nil
+		c.gather = nil
 		c.mu.Unlock()
 		if conn == nil {
 			return
@@ -430,32 +499,58 @@ func (c *client) listLater() {
 }
 
 // connection returns the connection, and waits for it if the server is being connected. A
-// server that has failed is tried again.
-func (c *client) connection(ctx context.Context) (*sdk.ClientSession, error) {
+// server that rests or has failed is connected. The connection is not ended before it is
+// released.
+func (c *client) connection(ctx context.Context) (conn *sdk.ClientSession, release func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, connectTime, fmt.Errorf("it was not connected within %v", connectTime))
 	defer cancel()
 	kicked := false
 	for {
-		c.mu.Lock()
-		conn, status, why, changed := c.conn, c.status, c.err, c.changed
-		c.mu.Unlock()
+		conn, state := c.use()
 		switch {
 		case conn != nil:
-			return conn, nil
-		case status == Disabled, status == Stopped, status == NeedsAuth:
-			return nil, &Unavailable{c.config.Name, status, why}
-		case status == Failed && kicked:
-			return nil, &Unavailable{c.config.Name, status, why}
-		case status == Failed:
+			return conn, c.release, nil
+		case state.resting:
+			kicked = true
+			c.wake()
+		case state.status == Disabled, state.status == Stopped, state.status == NeedsAuth, state.status == Failed && kicked:
+			return nil, nil, &Unavailable{c.config.Name, state.status, state.err}
+		case state.status == Failed:
 			kicked = true
 			c.kickNow()
 		}
 		select {
-		case <-changed:
+		case <-state.changed:
 		case <-ctx.Done():
-			return nil, &Unavailable{c.config.Name, status, context.Cause(ctx).Error()}
+			return nil, nil, &Unavailable{c.config.Name, state.status, context.Cause(ctx).Error()}
 		}
 	}
+}
+
+// A usability says why there is no connection.
+type usability struct {
+	status  Status
+	err     string
+	resting bool
+	changed <-chan struct{} // closed when that may have changed
+}
+
+// use returns the connection, which is used from now on; nil if there is none.
+func (c *client) use() (*sdk.ClientSession, usability) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != nil {
+		c.uses++
+	}
+	return c.conn, usability{c.status, c.err, c.resting, c.changed}
+}
+
+// release says that a connection is not used any more.
+func (c *client) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.uses--
+	c.used = time.Now()
 }
 
 // Unavailable is the error of a request to a server that is not connected.

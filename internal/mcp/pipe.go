@@ -48,6 +48,7 @@ type pipe struct {
 
 	// These belong to the goroutine that reads.
 	rest     []byte // beginning of a line that is not complete
+	begun    int64  // offset of that line
 	skipping bool   // true while the rest of a line that is too long is skipped
 	trimmed  int64  // offset before which the output was said to be of no use any more
 }
@@ -72,8 +73,8 @@ func (c *pipe) follow() {
 			c.cancel()
 		case frame.Stream == process.Stderr:
 			c.log.write(c.owner, frame.Data)
-			if len(c.rest) == 0 {
-				c.mark(frame.Offset+int64(len(frame.Data)), 0)
+			if end := frame.Offset + int64(len(frame.Data)); len(c.rest) == 0 || end-c.begun > maxBehind {
+				c.mark(end, 0)
 			}
 		default:
 			c.take(frame.Offset, frame.Data)
@@ -122,6 +123,9 @@ func (c *pipe) take(offset int64, data []byte) {
 			c.rest, c.skipping = nil, !whole
 			c.mark(offset, 0)
 		case !whole:
+			if len(c.rest) == 0 {
+				c.begun = offset - int64(len(line))
+			}
 			c.rest = append(c.rest, line...)
 		default:
 			c.takeLine(append(c.rest, line...), offset)
@@ -546,9 +550,9 @@ type marks struct {
 	waiting map[string]*mark // marks of messages that are carried out later, by their names
 }
 
-// maxBehind is how many bytes of output the oldest message that is not carried out may be
-// behind: what is kept is bounded, and a server must not be stopped by one call. A message
-// that is further behind is lost if the engine is killed.
+// maxBehind is how many bytes of output the oldest message that is not carried out, or not
+// complete, may be behind: what is kept is bounded, and a server must not be stopped by one call
+// or one line. A message that is further behind is lost if the engine is killed.
 const maxBehind = 16 << 20
 
 // mark adds a mark behind some messages.

@@ -341,3 +341,15 @@ func TestALongCallIsNotTakenForTheRestOfAnother(t *testing.T) {
 		t.Error("a call that was written to its end counts as written in part")
 	}
 }
+
+// More is printed on standard error, in the middle of a line, than is kept of the output.
+func TestErrorsInTheMiddleOfALineDoNotStopAServer(t *testing.T) {
+	w := newWorkplace(t, "older")
+	e := w.engine()
+	r, err := e.call(sentRequest{Server: "one", Tool: "flood", Key: "k1", Arguments: json.RawMessage("{}")})()
+	if err != nil || r.Text != "dry" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	e.Set.Settle("one", "k1")
+	e.pid(t)
+}
