@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,7 @@ type client struct {
 	status  Status
 	err     string             // reason for Failed, or what is wrong although it is connected
 	conn    *sdk.ClientSession // nil unless it is connected
+	inner   *client            // connection to a server that sessions share; nil if there is none
 	resting bool               // true if it can be used, and is connected when it is
 	uses    int                // number of requests that use the connection
 	used    time.Time          // end of the last one
@@ -86,6 +88,10 @@ func (c *client) start(mayRest bool) {
 	done := c.done
 	c.set.work.Go(func() {
 		defer close(done)
+		if c.isShared() {
+			c.set.opts.Shared.use(ctx, c)
+			return
+		}
 		c.run(ctx, mayRest && c.remember())
 	})
 }
@@ -308,10 +314,8 @@ const legacyVersion = "2025-11-25"
 // sdkClient returns what answers the requests of the server.
 func (c *client) sdkClient() *sdk.Client {
 	options := &sdk.ClientOptions{
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { c.listLater() },
-		PromptListChangedHandler: func(context.Context, *sdk.PromptListChangedRequest) {
-			c.set.events.Changed(c.config.Name, event.MCPPromptsChanged)
-		},
+		ToolListChangedHandler:   func(context.Context, *sdk.ToolListChangedRequest) { c.listLater() },
+		PromptListChangedHandler: func(context.Context, *sdk.PromptListChangedRequest) { c.listLater() },
 		ResourceListChangedHandler: func(context.Context, *sdk.ResourceListChangedRequest) {
 			c.set.events.Changed(c.config.Name, event.MCPResourcesChanged)
 		},
@@ -326,10 +330,16 @@ func (c *client) sdkClient() *sdk.Client {
 	return k
 }
 
+// maxQuestions is how many questions of a server can be open: each is stored.
+const maxQuestions = 16
+
 // elicit puts a question of the server to a person. The calls of the server wait for it.
 func (c *client) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-	c.ask(1)
+	open := c.ask(1)
 	defer c.ask(-1)
+	if open > maxQuestions {
+		return nil, fmt.Errorf("%d questions of the server are open, and no more can be", maxQuestions)
+	}
 	return c.set.events.Elicit(ctx, c.config.Name, c.questionKey(r.Params), r.Params)
 }
 
@@ -344,10 +354,12 @@ func (c *client) questionKey(p *sdk.ElicitParams) string {
 	return key
 }
 
-func (c *client) ask(more int) {
+// ask counts the questions that are open, and returns how many there are.
+func (c *client) ask(more int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asking += more
+	return c.asking
 }
 
 // isAsking reports whether a question of the server to a person is open.
@@ -373,10 +385,12 @@ func (c *client) progress(p *sdk.ProgressNotificationParams) {
 
 // setStatus changes the status, and tells the owner of the set.
 func (c *client) setStatus(to Status, why string) {
+	why = cut(why, maxWhy)
 	c.mu.Lock()
 	news := c.setStatusLocked(to, why)
 	c.mu.Unlock()
 	if news {
+		c.log.state(to, why)
 		c.set.events.Status(c.config.Name, to, why)
 	}
 }
@@ -470,10 +484,14 @@ func (c *client) keepLists(l lists) {
 func (c *client) setLists(l lists) {
 	offered := toolsOf(c.config, l.Tools)
 	c.mu.Lock()
+	others := !reflect.DeepEqual(c.prompts, l.Prompts)
 	c.tools, c.offered, c.prompts = l.Tools, offered, l.Prompts
 	c.wakeLocked()
 	c.mu.Unlock()
 	c.set.events.Changed(c.config.Name, event.MCPToolsChanged)
+	if others {
+		c.set.events.Changed(c.config.Name, event.MCPPromptsChanged)
+	}
 }
 
 // listLater reads the tools again when the server has stopped changing them for a moment.
@@ -506,6 +524,9 @@ func (c *client) connection(ctx context.Context) (conn *sdk.ClientSession, relea
 	defer cancel()
 	kicked := false
 	for {
+		if inner := c.shares(); inner != nil {
+			return inner.connection(ctx)
+		}
 		conn, state := c.use()
 		switch {
 		case conn != nil:
@@ -608,6 +629,9 @@ type Request struct {
 // call calls a tool. The time that the call may take without progress begins anew with each
 // sign of progress, and stands still while a person is asked.
 func (c *client) call(ctx context.Context, conn *sdk.ClientSession, q Request) (*sdk.CallToolResult, error) {
+	if inner := c.shares(); inner != nil {
+		return inner.call(ctx, conn, q)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	idle := c.limit(c.config.Idle(), func() { cancel(&Silence{true, c.config.Idle()}) })
@@ -714,7 +738,7 @@ func (c *client) snapshotStatus() Status {
 func (c *client) snapshot() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return State{Server: c.config, Status: c.status, Error: c.err, Tools: slices.Clone(c.tools)}
+	return State{Server: c.config, Status: c.status, Error: c.err, Tools: slices.Clone(c.tools), Prompts: slices.Clone(c.prompts)}
 }
 
 // A State is what is known of a server.
@@ -723,6 +747,8 @@ type State struct {
 	Status Status
 	Error  string
 	Tools  []*sdk.Tool
+
+	Prompts []*sdk.Prompt
 }
 
 // Public returns the state in the form of the protocol.

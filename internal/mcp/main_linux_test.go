@@ -43,6 +43,9 @@ func TestMain(m *testing.M) {
 	case "older":
 		serveOlder()
 		return
+	case "nosy":
+		serveNosy()
+		return
 	case "mute":
 		bufio.NewReader(os.Stdin).ReadString(0) // returns when the input is closed
 		return
@@ -247,6 +250,46 @@ func serveOld() {
 			result = `{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`
 		case "tools/list":
 			result = `{"tools":[{"name":"old-tool","inputSchema":{"type":"object"}}]}`
+		}
+		if result != "" {
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result)
+		}
+	}
+}
+
+// serveNosy serves like a server before 2026-07-28 that asks 20 questions at once for a call, and
+// answers it with the number of those that were refused.
+func serveNosy() {
+	var call json.RawMessage
+	refused := 0
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		var m struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+			Error  json.RawMessage `json:"error"`
+		}
+		if json.Unmarshal(in.Bytes(), &m) != nil {
+			continue
+		}
+		result := ""
+		switch m.Method {
+		case "initialize":
+			result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"nosy","version":"1"}}`
+		case "tools/list":
+			result = `{"tools":[{"name":"pester","inputSchema":{"type":"object"}}]}`
+		case "tools/call":
+			call = m.ID
+			for i := range 20 {
+				fmt.Printf(`{"jsonrpc":"2.0","id":%d,"method":"elicitation/create","params":{"message":"which one?","requestedSchema":{"type":"object","properties":{}}}}`+"\n", 100+i)
+			}
+		case "":
+			if m.Error != nil {
+				refused++
+			}
+			if refused == 4 && call != nil {
+				fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"refused %d"}]}}`+"\n", call, refused)
+				call = nil
+			}
 		}
 		if result != "" {
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result)

@@ -121,6 +121,7 @@ type wire struct {
 	Repeatable []string `json:"repeatable,omitempty"` // tools that can be called again without harm
 	Sandbox    string   `json:"sandbox,omitempty"`
 	Kept       int64    `json:"idleTime,omitempty"` // milliseconds
+	Shared     bool     `json:"shared,omitempty"`
 	Source     string   `json:"abideSource,omitempty"`
 
 	// These are about logins.
@@ -143,7 +144,7 @@ func Parse(name string, raw json.RawMessage) (Server, error) {
 		MCPServer: event.MCPServer{
 			Name: name, Type: w.Type, Command: w.Command, Args: w.Args, Dir: w.Cwd, URL: w.URL,
 			Tools: w.Tools, TimeoutMs: w.Timeout, Disabled: w.Off,
-			LongestMs: w.Longest, Repeatable: w.Repeatable, Sandbox: w.Sandbox, IdleMs: w.Kept, Source: w.Source,
+			LongestMs: w.Longest, Repeatable: w.Repeatable, Sandbox: w.Sandbox, IdleMs: w.Kept, Shared: w.Shared, Source: w.Source,
 			OAuth: event.MCPOAuth{ClientID: w.ClientID, Document: w.Document, Port: w.Port},
 		},
 		Secret: Secret{Env: w.Env, Headers: w.Headers, ClientSecret: w.ClientSecret},
@@ -215,7 +216,7 @@ func (s Server) Raw() json.RawMessage {
 	b, err := json.Marshal(wire{
 		Type: s.Type, Command: s.Command, Args: s.Args, Env: s.Env, Cwd: s.Dir, URL: s.URL,
 		Headers: s.Headers, Tools: s.Tools, Timeout: s.TimeoutMs, Off: s.Disabled,
-		Longest: s.LongestMs, Repeatable: s.Repeatable, Sandbox: s.Sandbox, Kept: s.IdleMs, Source: s.Source,
+		Longest: s.LongestMs, Repeatable: s.Repeatable, Sandbox: s.Sandbox, Kept: s.IdleMs, Shared: s.Shared, Source: s.Source,
 		ClientID: s.OAuth.ClientID, ClientSecret: s.ClientSecret, Document: s.OAuth.Document, Port: s.OAuth.Port,
 	})
 	if err != nil { // texts and numbers

@@ -65,6 +65,10 @@ func (c *client) rest(ctx context.Context) {
 
 // wake connects a server that rests or has failed.
 func (c *client) wake() {
+	if inner := c.shares(); inner != nil {
+		inner.wake()
+		return
+	}
 	c.mu.Lock()
 	rested := c.resting
 	if rested {

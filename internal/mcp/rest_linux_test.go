@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,6 +10,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/workspace/local"
 )
 
 // newEngine starts an engine on the folders of the ones before, which have ended.
@@ -165,4 +171,58 @@ func TestAServerThatNobodyUsesIsEnded(t *testing.T) {
 		await(t, "the end of all servers", func() bool { return e.runs() == 0 })
 		await(t, "the note of that", func() bool { return openJournal(stateOf(w.dir), "one").process == "" })
 	})
+}
+
+// sharing opens the servers of a session that shares them.
+func (e *engine) sharing(t *testing.T, pool *Pool, session event.SessionID, server Server, env ...string) *Set {
+	t.Helper()
+	dir := t.TempDir()
+	s := Open(Options{Processes: local.New(dir, e.Manager).Processes, Shared: pool}, Surroundings{Session: session, Dir: "/", Env: env, Local: true}, []Server{server}, Events{
+		Status: func(string, Status, string) {}, Changed: func(string, event.Type) {},
+		Elicit: func(context.Context, string, string, *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+			t.Error("a server that sessions share asks a person")
+			return nil, errors.New("nobody")
+		},
+	})
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestSessionsShareAServer(t *testing.T) {
+	w := newWorkplace(t, "good")
+	e := w.engine()
+	w.server.Shared = true
+	pool := &Pool{}
+	pid := func(s *Set) string {
+		t.Helper()
+		r, err := s.Call(t.Context(), Request{Server: "one", Tool: "pid", Arguments: []byte("{}")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Text
+	}
+	a, b, other := e.sharing(t, pool, "a", w.server), e.sharing(t, pool, "b", w.server), e.sharing(t, pool, "c", w.server, "COLOUR=blue")
+	first := pid(a)
+	if second := pid(b); second != first {
+		t.Errorf("one session uses %s, and the other %s", first, second)
+	}
+	if third := pid(other); third == first {
+		t.Error("sessions with other environments share it")
+	}
+	if names := b.Tools(func(string) bool { return false }); len(names) == 0 {
+		t.Error("the second session has no tools")
+	}
+	if _, err := a.Call(t.Context(), Request{Server: "one", Tool: "ask", Arguments: []byte("{}")}); err == nil {
+		t.Error("it has asked a person")
+	}
+	a.Close()
+	if again := pid(b); again != first {
+		t.Errorf("it was ended with the first session: %s, and was %s", again, first)
+	}
+	b.Close()
+	n, err := strconv.Atoi(first)
+	if err != nil || !errors.Is(syscall.Kill(n, 0), syscall.ESRCH) {
+		t.Errorf("it runs although no session uses it: %v", err)
+	}
+	pid(other)
 }

@@ -31,8 +31,9 @@ type Options struct {
 	Logins    *Logins             // logins to servers over HTTP; there are none if nil
 	// State returns the folder in which is kept what the next engine has to know of the servers
 	// of a session that are programs. They end with the engine if it is nil.
-	State func(event.SessionID) string
-	Lists string // folder in which the lists of tools are kept; they are not kept if it is empty
+	State  func(event.SessionID) string
+	Shared *Pool  // programs that sessions share; none are if nil
+	Lists  string // folder in which the lists of tools are kept; they are not kept if it is empty
 }
 
 // state returns the folder for what is kept of the servers of a session; empty if nothing is.
@@ -49,6 +50,8 @@ type Surroundings struct {
 	Dir     string   // working directory
 	Env     []string // environment of programs, and the values of variables
 	Sealed  bool     // true if programs are sealed
+	Local   bool     // true if programs run on the machine of the engine
+	Shared  bool     // true if several sessions use the servers
 }
 
 // Events tells the owner of a set what happens. Its functions are called by several
@@ -156,14 +159,22 @@ func (s *Set) Settle(server, key string) {
 	if err != nil {
 		return // it was removed, and its process has ended
 	}
+	c.settle(key)
+}
+
+// settle says that the result of a call is stored, or is not wanted any more.
+func (c *client) settle(key string) {
 	c.mu.Lock()
-	pipe := c.pipe
+	pipe, inner := c.pipe, c.inner
 	c.mu.Unlock()
-	if pipe != nil {
+	switch {
+	case inner != nil:
+		inner.settle(key)
+	case pipe != nil:
 		pipe.settle(key)
-		return
+	default:
+		c.journal.settle(key)
 	}
-	c.journal.settle(key)
 }
 
 // Close ends all connections at the same time, and all programs with their children.

@@ -323,3 +323,41 @@ func TestServersOverHTTP(t *testing.T) {
 		t.Errorf("a server that redirects elsewhere: %v, %v", state, err)
 	}
 }
+
+// A server answers with more than fits into our memory.
+func TestAnAnswerOverHTTPIsLimited(t *testing.T) {
+	flood := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		spaces := []byte(strings.Repeat(" ", 1<<20))
+		for range 1 << 20 {
+			if _, err := w.Write(spaces); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(flood.Close)
+	s := open(t, nil, mcp.Server{MCPServer: event.MCPServer{Name: "flood", Type: mcp.HTTP, URL: flood.URL}})
+	s.Wait(t.Context())
+	state, err := s.Get("flood")
+	if err != nil || state.Status != mcp.Failed || !strings.Contains(state.Error, "more than") {
+		t.Errorf("%v, %v", state, err)
+	}
+}
+
+// A server asks again and again.
+func TestQuestionsOfAServerAreLimited(t *testing.T) {
+	var asked sync.WaitGroup
+	asked.Add(16)
+	free := make(chan struct{})
+	s := open(t, func(context.Context, string, string, *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+		asked.Done()
+		<-free
+		return &sdk.ElicitResult{Action: "decline"}, nil
+	}, server(t, "one", "nosy"))
+	defer close(free)
+	r, err := s.call(t, "one", "pester", struct{}{})
+	if err != nil || r.Text != "refused 4" {
+		t.Errorf("of 20 questions at once: %q, %v", r.Text, err)
+	}
+	asked.Wait()
+}

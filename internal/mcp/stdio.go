@@ -177,7 +177,7 @@ func (s Server) dirIn(in Surroundings) string {
 // environment of the session is not part of it: it is not the same for two commands of a
 // person at the same terminal.
 func fingerprint(s Server, in Surroundings, asks bool) string {
-	text, err := json.Marshal([]any{greetingVersion, s.Command, s.Args, s.Dir, s.Env, s.Sandbox, s.Source, in.Dir, in.Sealed, asks})
+	text, err := json.Marshal([]any{greetingVersion, s.Command, s.Args, s.Dir, s.Env, s.Sandbox, s.Source, in.Dir, in.Sealed, asks, in.Shared})
 	if err != nil { // texts
 		panic(err)
 	}
