@@ -121,8 +121,8 @@ func (c *client) drop() {
 func (c *client) run(ctx context.Context, rests bool) {
 	failures := 0
 	for ctx.Err() == nil {
-		if rests {
-			c.rest(ctx)
+		if rests && !c.rest(ctx) {
+			return
 		}
 		c.setStatus(Pending, "")
 		began := time.Now()

@@ -39,13 +39,14 @@ func (c *client) remember() bool {
 	return false
 }
 
-// rest waits until the server is wanted, or ctx ends. It can be used meanwhile.
-func (c *client) rest(ctx context.Context) {
+// rest waits until the server is wanted, and reports false if ctx ends first. The server can be
+// used meanwhile.
+func (c *client) rest(ctx context.Context) bool {
 	c.mu.Lock()
 	select {
 	case <-c.kick: // somebody wants it connected
 		c.mu.Unlock()
-		return
+		return true
 	default:
 	}
 	c.resting = true
@@ -59,8 +60,9 @@ func (c *client) rest(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.resting = false
-	c.mu.Unlock()
+	return ctx.Err() == nil
 }
 
 // wake connects a server that rests or has failed.

@@ -56,6 +56,13 @@ func TestAServerWhoseToolsAreKnownIsStartedWhenItIsUsed(t *testing.T) {
 		}
 		first.Set.Forget()
 		end()
+		idle, end := w.newEngine()
+		idle.Set.Wait(t.Context())
+		idle.Set.Close()
+		if s := idle.state(t); s.Status != Connected || len(idle.Manager.All()) != 1 {
+			t.Errorf("when a session that did not use it is closed, it is %v, and there are %d processes", s.Status, len(idle.Manager.All()))
+		}
+		end()
 		e := w.engine()
 		e.Set.Wait(t.Context())
 		if s := e.state(t); s.Status != Connected || !hasTool(s, "pid") || len(e.Set.Tools(func(string) bool { return false })) != len(s.Tools) {
@@ -225,4 +232,56 @@ func TestSessionsShareAServer(t *testing.T) {
 		t.Errorf("it runs although no session uses it: %v", err)
 	}
 	pid(other)
+}
+
+func TestAServerThatIsUsedIsNotEnded(t *testing.T) {
+	w := newWorkplace(t, "older")
+	e := w.engine()
+	e.pid(t)
+	c, err := e.Set.client("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unused := func() { // for a long time
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.used = time.Time{}
+	}
+	if c.leave() {
+		t.Fatal("it was used a moment ago, and is ended")
+	}
+	if _, err := e.call(sentRequest{Server: "one", Tool: "pid", Key: "k1", Arguments: []byte("{}")})(); err != nil {
+		t.Fatal(err)
+	}
+	if unused(); c.leave() {
+		t.Fatal("the result of a call is not stored, and it is ended")
+	}
+	e.Set.Settle("one", "k1")
+	_, release, err := c.connection(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unused(); c.leave() {
+		t.Fatal("a request is under way, and it is ended")
+	}
+	release()
+	c.ask(1)
+	if unused(); c.leave() {
+		t.Fatal("a question of it is open, and it is ended")
+	}
+	c.ask(-1)
+	if unused(); !c.leave() {
+		t.Error("nobody uses it, and it is not ended")
+	}
+}
+
+// Nobody repeats the call of the engine that was killed, and the server is gone on with.
+func TestAServerThatWasLeftDoesNotRest(t *testing.T) {
+	w := newWorkplace(t, "older")
+	first := startKillableEngine(t, engineOrder{Dir: w.dir, Server: w.server, Request: w.request("k1", false, 0)})
+	w.awaitBegun()
+	first.kill()
+	w.engine()
+	await(t, "the connection of the next engine", func() bool { return openJournal(stateOf(w.dir), "one").connections == 2 })
+	w.goOn()
 }

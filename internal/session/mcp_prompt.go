@@ -50,6 +50,9 @@ func (m MCP) PromptCommands(ctx context.Context, id event.SessionID) ([]PromptCo
 // ExpandPrompt returns the message that a person sends with the command of a prompt of an MCP
 // server. It reports false if no server has the prompt.
 func (m MCP) ExpandPrompt(ctx context.Context, id event.SessionID, name, input string) (text string, found bool, err error) {
+	if !strings.Contains(name, ":") {
+		return "", false, nil
+	}
 	set, err := m.Set(ctx, id)
 	if err != nil || set == nil {
 		return "", false, err

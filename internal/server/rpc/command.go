@@ -39,8 +39,8 @@ func (c *conn) commands(ctx context.Context, p api.CommandsParams) (api.Commands
 	}
 	if p.Skills == nil || *p.Skills {
 		prompts, err := c.server.host.MCP.PromptCommands(ctx, p.SessionID)
-		if err != nil {
-			return result, noSession(p.SessionID, err)
+		if err != nil { // the other commands can be used
+			c.server.log.Warn("the prompts of MCP servers cannot be listed", "session", p.SessionID, "err", err)
 		}
 		for _, d := range prompts {
 			info := api.CommandInfo{Name: d.Name, Description: d.Description, Kind: "skill", During: true}
