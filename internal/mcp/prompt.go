@@ -41,7 +41,7 @@ func PromptArguments(p *sdk.Prompt, input string) (map[string]string, error) {
 			give(name, unquoted(value))
 		case len(open) == 0:
 			return nil, fmt.Errorf("it takes %d arguments, and %q is one more", len(p.Arguments), word)
-		case len(open) == 1 && !anyNamed(after, open):
+		case len(open) == 1:
 			give(open[0], unquoted(rest))
 			after = ""
 		default:
@@ -55,18 +55,6 @@ func PromptArguments(p *sdk.Prompt, input string) (map[string]string, error) {
 		}
 	}
 	return args, nil
-}
-
-// anyNamed reports whether a text gives a value to one of the arguments by its name.
-func anyNamed(text string, names []string) bool {
-	for text != "" {
-		var word string
-		word, text = firstWord(text)
-		if name, _, ok := strings.Cut(word, "="); ok && slices.Contains(names, name) {
-			return true
-		}
-	}
-	return false
 }
 
 // firstWord cuts the first word off a text. Spaces in quotes belong to it.

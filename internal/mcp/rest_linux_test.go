@@ -219,6 +219,16 @@ func TestSessionsShareAServer(t *testing.T) {
 	if names := b.Tools(func(string) bool { return false }); len(names) == 0 {
 		t.Error("the second session has no tools")
 	}
+	if _, err := a.Call(t.Context(), Request{Server: "one", Tool: "pid", Key: "k1", Arguments: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := b.client("one"); err != nil || !c.shares().journal.unfinished() {
+		t.Errorf("a call whose result is not stored is not known: %v", err)
+	}
+	a.Settle("one", "k1")
+	if c, err := b.client("one"); err != nil || c.shares().journal.unfinished() {
+		t.Errorf("a call whose result is stored keeps the server from resting: %v", err)
+	}
 	if _, err := a.Call(t.Context(), Request{Server: "one", Tool: "ask", Arguments: []byte("{}")}); err == nil {
 		t.Error("it has asked a person")
 	}
