@@ -673,17 +673,31 @@ func (c *client) call(ctx context.Context, conn *sdk.ClientSession, q Request) (
 		p.Arguments = q.Arguments
 	}
 	result, err := conn.CallTool(ctx, p)
-	if err != nil && ctx.Err() == nil && !Answered(err) && !errors.Is(err, errLogin) { // the connection is lost: the next call waits for a new connection
-		c.mu.Lock()
-		if c.conn == conn {
-			c.conn = nil
-		}
-		c.mu.Unlock()
-	}
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err == nil:
+		return result, nil
+	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case Answered(err), errors.Is(err, errLogin):
+		return nil, err
+	case pipe != nil && !pipe.isOver(err):
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
-	return result, err
+	c.lose(conn)
+	return nil, err
+}
+
+// ErrUnreadable means that a server has answered a call with something that is no result.
+var ErrUnreadable = errors.New("the answer is no result")
+
+// lose gives up a connection that does not work: the next call waits for a new one.
+func (c *client) lose(conn *sdk.ClientSession) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn == conn && c.set.ctx.Err() == nil {
+		c.conn = nil
+		c.set.work.Go(func() { conn.Close() })
+	}
 }
 
 // A limit ends something after a time that can be renewed.

@@ -211,6 +211,8 @@ func serveOlder() {
 		case m.Method == "tools/call" && m.Params.Name == "ask":
 			asking = m.ID
 			fmt.Println(`{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"which colour?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string"}}}}}`)
+		case m.Method == "tools/call" && m.Params.Name == "odd":
+			answer(m.ID, `{"content":"nothing that a result has"}`)
 		case m.Method == "tools/call" && m.Params.Name == "flood":
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,`, m.ID)
 			line := []byte(strings.Repeat("e", 1<<20-1) + "\n")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/abide-run/abide/internal/process"
 )
@@ -288,6 +289,16 @@ func (c *pipe) Read(ctx context.Context) (jsonrpc.Message, error) {
 		return nil, c.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+// isOver reports whether the connection is lost, as far as it and an error of a request tell.
+func (c *pipe) isOver(err error) bool {
+	select {
+	case <-c.over:
+		return true
+	default:
+		return errors.Is(err, process.ErrEnded) || errors.Is(err, process.ErrNotFound) || errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, errDetached)
 	}
 }
 

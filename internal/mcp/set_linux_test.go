@@ -1,9 +1,11 @@
 package mcp_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -360,4 +362,27 @@ func TestQuestionsOfAServerAreLimited(t *testing.T) {
 		t.Errorf("of 20 questions at once: %q, %v", r.Text, err)
 	}
 	asked.Wait()
+}
+
+// A server over HTTP fails in the middle of a session.
+func TestAServerOverHTTPThatFailsIsConnectedAgain(t *testing.T) {
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return mcp.TestServer() }, nil)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		if err != nil || bytes.Contains(text, []byte("fail now")) {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(text))
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(web.Close)
+	s := open(t, nil, mcp.Server{MCPServer: event.MCPServer{Name: "web", Type: mcp.HTTP, URL: web.URL}})
+	s.must(t, "web", "echo", text{"hello"})
+	if r, err := s.call(t, "web", "echo", text{"fail now"}); err == nil {
+		t.Fatalf("a call that failed: %+v", r)
+	}
+	if r := s.must(t, "web", "echo", text{"again"}); r.Text != "again" {
+		t.Errorf("after that: %+v", r)
+	}
 }

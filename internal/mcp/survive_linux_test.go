@@ -353,3 +353,15 @@ func TestErrorsInTheMiddleOfALineDoNotStopAServer(t *testing.T) {
 	e.Set.Settle("one", "k1")
 	e.pid(t)
 }
+
+func TestAnAnswerThatIsNoResultIsNotTheEndOfAServer(t *testing.T) {
+	w := newWorkplace(t, "older")
+	e := w.engine()
+	pid := e.pid(t)
+	if r, err := e.call(sentRequest{Server: "one", Tool: "odd", Key: "k1", Arguments: json.RawMessage("{}")})(); !errors.Is(err, ErrUnreadable) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if now := e.pid(t); now != pid {
+		t.Errorf("it is process %d and was %d", now, pid)
+	}
+}

@@ -477,6 +477,8 @@ func failedMCPCall(t event.MCPTool, err error, again bool) tool.Result {
 		r := tool.Fail(fmt.Sprintf("The call of %s was given up: %v. It may have happened, in part or in full. Check before you repeat it.", t.Name, err))
 		r.Code = event.CodeTimeout
 		return r
+	case errors.Is(err, mcp.ErrUnreadable):
+		return tool.Fail(fmt.Sprintf("The MCP server %s has answered the call with something that cannot be read (%s). The call may have happened, in part or in full. Check before you repeat it.", t.Server, mcp.Why(err)))
 	case mcp.Answered(err):
 		return tool.Fail(fmt.Sprintf("The MCP server %s refused the call: %s", t.Server, mcp.Why(err)))
 	}
