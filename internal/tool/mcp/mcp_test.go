@@ -124,3 +124,22 @@ func TestClaimsOfServersAreForDisplay(t *testing.T) {
 		t.Errorf("the replay class of a tool that may be repeated is %v", replay)
 	}
 }
+
+// A model that calls a tool by a name that it has read somewhere is told how to get it.
+func TestAToolThatWasNotSearchedForExists(t *testing.T) {
+	c, s := turn.Catalog(New(nil)), stateWith(true, issues...)
+	reject := func(name string) string {
+		t.Helper()
+		list := c.Reject(s, &turn.Call{Request: event.ToolRequest{Name: name}})
+		if len(list) != 1 {
+			t.Fatalf("the call of %s: %+v", name, list)
+		}
+		return list[0].(event.ToolCompleteData).Error.Message
+	}
+	if got := reject("git-fork"); !strings.Contains(got, "mcp_search") || strings.Contains(got, "does not exist") {
+		t.Errorf("a tool that has to be found first: %s", got)
+	}
+	if got := reject("git-spoon"); !strings.Contains(got, "does not exist") {
+		t.Errorf("a tool that no server has: %s", got)
+	}
+}
