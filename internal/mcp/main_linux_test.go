@@ -37,6 +37,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "said on standard error")
 		fmt.Println(`{"this is": "no message"}`)
 		fmt.Println(`{"jsonrpc": "2.0", "id": `)
+	case "noisy":
+		for range 5000 {
+			fmt.Println("noise")
+		}
 	case "old":
 		serveOld()
 		return

@@ -50,6 +50,7 @@ type pipe struct {
 	// These belong to the goroutine that reads.
 	rest     []byte // beginning of a line that is not complete
 	begun    int64  // offset of that line
+	skipped  int    // number of lines that were no messages
 	skipping bool   // true while the rest of a line that is too long is skipped
 	trimmed  int64  // offset before which the output was said to be of no use any more
 }
@@ -161,7 +162,7 @@ func (c *pipe) takeLine(line []byte, end int64) {
 func (c *pipe) takeMessage(text []byte, m *mark) {
 	message, err := jsonrpc.DecodeMessage(bytes.Clone(text))
 	if err != nil {
-		c.log.note(c.owner, "skipped, because it is no message: %s", text[:min(len(text), 1000)])
+		c.noteSkipped(text)
 		c.done(m)
 		return
 	}
@@ -184,6 +185,20 @@ func (c *pipe) takeMessage(text []byte, m *mark) {
 	}
 	c.deliver(message)
 	c.done(m)
+}
+
+// maxSkipped is how many lines that are no messages are noted of a connection: a server that
+// prints nothing else must not keep us and the disk busy.
+const maxSkipped = 1000
+
+// noteSkipped notes a line that is no message.
+func (c *pipe) noteSkipped(text []byte) {
+	if c.skipped++; c.skipped <= maxSkipped {
+		c.log.note(c.owner, "skipped, because it is no message: %s", text[:min(len(text), 1000)])
+	}
+	if c.skipped == maxSkipped {
+		c.log.note(c.owner, "further lines that are no messages are skipped without a note")
+	}
 }
 
 // takeAnswer takes in the answer to a request. That to a call is needed until the call is
@@ -568,10 +583,15 @@ const maxBehind = 16 << 20
 
 // mark adds a mark behind some messages.
 func (c *pipe) mark(end int64, messages int) *mark {
-	m := &mark{end, messages}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.marks.list = append(c.marks.list, m)
+	m := &mark{end, messages}
+	if n := len(c.marks.list); n > 0 && c.marks.list[n-1].open == 0 { // of a flood of lines, one mark is kept
+		m = c.marks.list[n-1]
+		m.end, m.open = end, messages
+	} else {
+		c.marks.list = append(c.marks.list, m)
+	}
 	c.advanceLocked()
 	return m
 }

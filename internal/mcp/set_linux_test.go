@@ -152,6 +152,20 @@ func TestWhatIsNoMessageIsLoggedAndSkipped(t *testing.T) {
 	}
 }
 
+func TestOfAFloodOfLinesOnlyTheFirstAreLogged(t *testing.T) {
+	s := open(t, nil, server(t, "noisy", "noisy"))
+	if r := s.must(t, "noisy", "echo", text{"still here"}); r.Text != "still here" {
+		t.Errorf("echo: %+v", r)
+	}
+	var log strings.Builder
+	if err := s.logs.Read("noisy", &log); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(log.String(), "skipped, because it is no message: noise"); n != 1000 || !strings.Contains(log.String(), "without a note") {
+		t.Errorf("%d of 5000 lines are logged", n)
+	}
+}
+
 func TestAServerThatIgnoresNewRequestsIsAskedInTheOldWay(t *testing.T) {
 	s := open(t, nil, server(t, "old", "old"))
 	s.Wait(t.Context())

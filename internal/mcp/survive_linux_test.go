@@ -365,3 +365,25 @@ func TestAnAnswerThatIsNoResultIsNotTheEndOfAServer(t *testing.T) {
 		t.Errorf("it is process %d and was %d", now, pid)
 	}
 }
+
+// A question of a server is open, and meanwhile it prints nothing but short lines.
+func TestMarksOfAFloodOfLinesAreFew(t *testing.T) {
+	c := &pipe{program: &program{journal: &journal{}}, marks: marks{waiting: make(map[string]*mark)}}
+	c.await("question", c.mark(10, 1))
+	for i := range int64(1000) {
+		c.mark(11+2*i, 0)
+		c.done(c.mark(12+2*i, 1))
+	}
+	if n := len(c.marks.list); n > 2 || c.marks.at != 0 {
+		t.Errorf("%d marks, and %d bytes are carried out", n, c.marks.at)
+	}
+	last := c.mark(5000, 1)
+	c.settleMark("question")
+	if c.marks.at != 12+2*999 && c.marks.at != 10 {
+		t.Errorf("when the question is answered, %d bytes are carried out", c.marks.at)
+	}
+	c.done(last)
+	if c.marks.at != 5000 || len(c.marks.list) != 0 {
+		t.Errorf("in the end %d bytes are carried out, and there are %d marks", c.marks.at, len(c.marks.list))
+	}
+}
