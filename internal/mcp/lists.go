@@ -1,16 +1,22 @@
 package mcp
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/abide-run/abide/internal/event"
 )
 
 const (
@@ -121,4 +127,111 @@ func fileID(info fs.FileInfo) uint64 {
 
 func (f stamp) same(g stamp) bool {
 	return f.Path == g.Path && f.Size == g.Size && f.Changed.Equal(g.Changed) && f.ID == g.ID
+}
+
+// These bound what a server can offer.
+const (
+	maxTools   = 2000
+	maxSchema  = 64 << 10
+	listTime   = 30 * time.Second
+	gatherTime = 250 * time.Millisecond
+)
+
+// list reads the lists of the server.
+func (c *client) list(ctx context.Context, conn *sdk.ClientSession) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("the server did not answer within %v", listTime))
+	defer cancel()
+	owner := Owner(c.set.in.Session)
+	tools, more, err := listTools(ctx, conn)
+	if err != nil {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	if more {
+		c.log.note(owner, "only the first %d tools are used", maxTools)
+	}
+	l := lists{Tools: tools}
+	if l.Prompts, err = listPrompts(ctx, conn); err != nil {
+		c.log.note(owner, "the prompts could not be listed: %v", err)
+	}
+	c.setLists(l)
+	c.keepLists(l)
+	return nil
+}
+
+// listTools reads the tools of a server. It reports whether there are more than are used.
+func listTools(ctx context.Context, conn *sdk.ClientSession) (list []*sdk.Tool, more bool, err error) {
+	if caps := conn.InitializeResult(); caps == nil || caps.Capabilities == nil || caps.Capabilities.Tools == nil {
+		return nil, false, nil
+	}
+	for t, err := range conn.Tools(ctx, nil) {
+		if err != nil || len(list) == maxTools {
+			return list, err == nil, err
+		}
+		list = append(list, t)
+	}
+	return list, false, nil
+}
+
+// listPrompts reads the prompts of a server.
+func listPrompts(ctx context.Context, conn *sdk.ClientSession) (list []*sdk.Prompt, err error) {
+	if caps := conn.InitializeResult(); caps == nil || caps.Capabilities == nil || caps.Capabilities.Prompts == nil {
+		return nil, nil
+	}
+	for p, err := range conn.Prompts(ctx, nil) {
+		if err != nil || len(list) == maxTools {
+			return list, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// keepLists keeps the lists of a program, so that it need not be started for them.
+func (c *client) keepLists(l lists) {
+	c.mu.Lock()
+	fingerprint := c.fingerprint
+	c.mu.Unlock()
+	if fingerprint == "" {
+		return
+	}
+	if config, err := c.config.expanded(c.set.in.Env); err == nil {
+		l.Files = programFiles(config, c.set.in)
+	}
+	c.set.opts.keep(fingerprint, l)
+}
+
+// setLists takes in the lists of the server.
+func (c *client) setLists(l lists) {
+	offered := toolsOf(c.config, l.Tools)
+	c.mu.Lock()
+	others := !reflect.DeepEqual(c.prompts, l.Prompts)
+	c.tools, c.offered, c.prompts = l.Tools, offered, l.Prompts
+	c.wakeLocked()
+	c.mu.Unlock()
+	c.set.events.Changed(c.config.Name, event.MCPToolsChanged)
+	if others {
+		c.set.events.Changed(c.config.Name, event.MCPPromptsChanged)
+	}
+}
+
+// listLater reads the tools again when the server has stopped changing them for a moment.
+func (c *client) listLater() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gather != nil {
+		c.gather.Reset(gatherTime)
+		return
+	}
+	c.gather = time.AfterFunc(gatherTime, func() {
+		c.mu.Lock()
+		conn := c.conn
+		c.gather = nil
+		c.mu.Unlock()
+		if conn == nil {
+			return
+		}
+		if err := c.list(c.set.ctx, conn); err != nil {
+			c.log.note(Owner(c.set.in.Session), "the changed tools could not be listed: %v", err)
+		}
+	})
 }
