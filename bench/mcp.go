@@ -66,6 +66,12 @@ func measureMCP(at place, only, abide string) (err error) {
 	defer p.stop()
 	c := dialMCP(p.port)
 	defer c.Close()
+	defer func() { // servers outlive an engine that is killed
+		_ = c.Call(context.Background(), api.Shutdown, struct{}{}, nil) // it may be gone
+		for begin := time.Now(); len(benchServers()) > 0 && time.Since(begin) < 10*time.Second; {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
 	fmt.Printf("\n%s: %d servers with %d tools each\n", mcpName, mcpServers, mcpTools)
 	all, one := mcpConfiguration(mcpServers), mcpConfiguration(1)
 	c.starts(all)
@@ -204,6 +210,19 @@ func (c *mcpCaller) sum(p *child) (engine, keepers, servers int64) {
 		}
 	}
 	return engine, keepers, servers
+}
+
+// benchServers returns the processes of the servers, which are this program.
+func benchServers() (pids []string) {
+	self := got(os.Executable())
+	for _, proc := range got(filepath.Glob("/proc/[0-9]*")) {
+		line, _ := os.ReadFile(proc + "/cmdline") // it may have ended
+		env, _ := os.ReadFile(proc + "/environ")  // the same
+		if bytes.HasPrefix(line, []byte(self)) && bytes.Contains(env, []byte(mcpMarkerEnv+"=")) {
+			pids = append(pids, proc)
+		}
+	}
+	return pids
 }
 
 // keeps reports whether a keeper belongs to the engine: it has a file of its data folder open.

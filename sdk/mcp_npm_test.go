@@ -49,7 +49,9 @@ func newNPMUser(t *testing.T) *adapter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &adapter{abide: abide, home: home, ctx: t.Context()}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // the engine has to end in its own way, so that its servers end with it
+	t.Cleanup(cancel)
+	a := &adapter{abide: abide, home: home, ctx: ctx}
 	a.env = []string{"ABIDE_HOME=" + filepath.Join(home, "data"), "HOME=" + home, "TMPDIR=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
 	node := func(server string) string { return filepath.Join(servers, server, "dist", "index.js") }
 	rules := fmt.Sprintf(`
