@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -67,7 +68,8 @@ func measureMCP(at place, only, abide string) (err error) {
 	c := dialMCP(p.port)
 	defer c.Close()
 	defer func() { // servers outlive an engine that is killed
-		_ = c.Call(context.Background(), api.Shutdown, struct{}{}, nil) // it may be gone
+		c.Close()
+		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
 		for begin := time.Now(); len(benchServers()) > 0 && time.Since(begin) < 10*time.Second; {
 			time.Sleep(10 * time.Millisecond)
 		}
