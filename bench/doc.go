@@ -56,6 +56,11 @@
 // its memory is measured. It also exports, resumes and pages through sessions of 35,000,
 // 70,000 and 140,000 events, which should take twice as long for twice as many events.
 //
+// Sessions are begun with 20 MCP servers with 50 tools each, which are this program, and without,
+// by turns. A call of a tool, from its stored start to its stored result, is compared with the
+// same call through the SDK for MCP, and the memory for a server that runs with that of the
+// server.
+//
 // Each command creates a folder with some files. If thousands of files were removed in
 // the last minutes, some file systems take long to create a new one (ext4 looks for an
 // inode that was not used recently), so -dir should name a folder that other programs do

@@ -26,6 +26,12 @@ func serveMCP() {
 	sdk.AddTool(s, &sdk.Tool{Name: "get_env", Description: "Says a variable."}, func(_ context.Context, _ *sdk.CallToolRequest, in variable) (*sdk.CallToolResult, any, error) {
 		return say(os.Getenv(in.Name)), nil, nil
 	})
+	s.AddResource(&sdk.Resource{Name: "note", URI: "story://note"}, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: "story://note", Text: "buy milk"}, {URI: "story://note", Text: "and bread"}}}, nil
+	})
+	s.AddResource(&sdk.Resource{Name: "mixed", URI: "story://mixed"}, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: "story://mixed", Text: "text"}, {URI: "story://mixed", Blob: []byte{0, 1, 2}}}}, nil
+	})
 	calls := 0
 	sdk.AddTool(s, &sdk.Tool{Name: "count", Description: "Counts its calls."}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
 		calls++

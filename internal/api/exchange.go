@@ -125,6 +125,7 @@ type CommandsParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	Builtins  *bool           `json:"includeBuiltins,omitempty"`
 	Clients   *bool           `json:"includeClientCommands,omitempty"`
+	Skills    *bool           `json:"includeSkills,omitempty"`
 }
 
 // CommandsResult lists commands.
@@ -136,8 +137,16 @@ type CommandsResult struct {
 type CommandInfo struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	Kind        string `json:"kind"` // "builtin" or "client"
+	Kind        string `json:"kind"` // "builtin", "client" or "skill"
 	During      bool   `json:"allowDuringAgentExecution"`
+
+	Input *CommandInput `json:"input,omitempty"` // what can be written behind it; nil if nothing is known
+}
+
+// CommandInput is what can be written behind a command.
+type CommandInput struct {
+	Hint     string `json:"hint"`
+	Required bool   `json:"required,omitempty"`
 }
 
 // InvokeParams carries out a command of the runtime.
@@ -150,8 +159,10 @@ type InvokeParams struct {
 
 // InvokeResult is what the command says.
 type InvokeResult struct {
-	Kind string `json:"kind"` // "text" or "completed"
-	Text string `json:"text,omitempty"`
+	Kind    string `json:"kind"` // "text", "agent-prompt" or "completed"
+	Text    string `json:"text,omitempty"`
+	Prompt  string `json:"prompt,omitempty"`        // message that the client sends with an agent-prompt
+	Display string `json:"displayPrompt,omitempty"` // what people see of it
 }
 
 // ExecuteParams lets a client carry out its command.

@@ -262,6 +262,9 @@ func (a *auditor) record(p stored.Process) error {
 		broken("process.misnamed", "the record %s is that of the process %s", p.ID, id)
 	}
 	a.kept(p, a.journal(p, broken), broken)
+	if strings.HasPrefix(owner, "mcp/shared-") { // an MCP server that sessions share
+		return nil
+	}
 	exists, err := a.exists(strings.TrimPrefix(owner, "mcp/")) // an MCP server belongs to the session that uses it
 	if err == nil && !exists {
 		a.left(Finding{Rule: "process.orphaned", Session: owner, Process: p.ID, Text: fmt.Sprintf("the process of record %s belongs to the session %q, which does not exist", p.ID, owner)})

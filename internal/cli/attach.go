@@ -12,16 +12,16 @@ import (
 	"github.com/abide-run/abide/internal/jsonrpc"
 )
 
-// attached returns the files of --attach as attachments. Files of another workspace are named, and
-// the engine reads them there; all others are read here, because the engine may have another
-// working directory.
+// attached returns the files of --attach as attachments. Files of another workspace, and resources
+// of MCP servers, are named, and the engine reads them there; all others are read here, because
+// the engine may have another working directory.
 func (r *runner) attached() ([]json.RawMessage, error) {
 	var list []json.RawMessage
 	var here []attach.Blob
 	for _, name := range r.flags.attach {
 		own, local := strings.CutPrefix(name, event.LocalWorkspace+":")
 		switch {
-		case r.away && !local:
+		case isResource(name), r.away && !local:
 			text, err := json.Marshal(api.AttachedFile{Type: "file", Path: name, DisplayName: path.Base(name), Content: true})
 			if err != nil {
 				return nil, err
@@ -43,6 +43,12 @@ func (r *runner) attached() ([]json.RawMessage, error) {
 		return nil, usagef("--attach: %w", err)
 	}
 	return append(list, encoded...), nil
+}
+
+// isResource reports whether a name is that of a resource of an MCP server, @SERVER:URI.
+func isResource(name string) bool {
+	server, uri, ok := strings.Cut(name, ":")
+	return ok && strings.HasPrefix(server, "@") && len(server) > 1 && uri != "" && !strings.Contains(server, "/")
 }
 
 func readAttachment(name string) (attach.Blob, error) {

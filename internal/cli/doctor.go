@@ -37,8 +37,9 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check the installation and suggest fixes",
 		Long: `Check the configuration, the data folder and its disk, the log, its secrets, the
-shell, the API keys, the model endpoints, the clock and the workspaces. Nothing is changed,
-except that a missing data folder is created. The exit code is 1 if something does not work.
+shell, the API keys, the model endpoints, the clock, the workspaces and the MCP servers.
+Nothing is changed, except that a missing data folder is created. The exit code is 1 if
+something does not work.
 
 STATE is "ok", "look" for something that may cause problems later, or "bad" for
 something that does not work.`,
@@ -105,6 +106,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	if loaded != nil {
 		a.examineModels(ctx, loaded, add)
 		a.examineWorkspaces(ctx, loaded.Config, add)
+		a.examineMCP(loaded.Config, add)
 	}
 	return list
 }

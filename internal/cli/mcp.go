@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,9 +110,10 @@ func assignments(flag string, list []string) (map[string]string, error) {
 
 func (a *app) mcpListCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:     "list [SESSION]",
-		Short:   "List MCP servers",
-		Long:    `List the MCP servers that a new session here has, or those of a session with their state.`,
+		Use:   "list [SESSION]",
+		Short: "List MCP servers",
+		Long: `List the MCP servers that a new session here has, with what was last known of them, or those
+of a session with their state.`,
 		Example: "  abide mcp list\n  abide mcp list 01a1dd5e-3a4c",
 		Args:    arguments(0, 1, "at most one SESSION"),
 	}
@@ -124,16 +127,21 @@ func (a *app) mcpListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if *asJSON {
-				return a.out.json(found.Servers)
+			logs, err := a.mcpLogs()
+			if err != nil {
+				return err
 			}
-			t := &table{head: []string{"NAME", "TYPE", "FROM", "STATE"}}
+			if *asJSON {
+				return a.out.json(discovered(found.Servers, logs))
+			}
+			t := &table{head: []string{"NAME", "TYPE", "FROM", "STATE", "LAST"}}
 			for _, s := range found.Servers {
 				state := "enabled"
 				if !s.Enabled {
 					state = "disabled"
 				}
-				t.add(plain(s.Name), s.Type, s.Source, state)
+				last, _ := logs.Last(s.Name)
+				t.add(plain(s.Name), s.Type, s.Source, state, plain(lastState(s.Name, last)))
 			}
 			if len(t.rows) == 0 {
 				a.err.printf("there are no MCP servers; add one with: abide mcp add\n")
@@ -143,6 +151,41 @@ func (a *app) mcpListCommand() *cobra.Command {
 		})
 	}
 	return c
+}
+
+// mcpLogs returns the logs of MCP servers.
+func (a *app) mcpLogs() (*mcp.Logs, error) {
+	dir, err := dataFolder(a.home, "ABIDE_HOME")
+	return mcp.OpenLogs(filepath.Join(dir, "mcp-logs")), err
+}
+
+// A knownServer is an MCP server that a new session has, with what was last known of it.
+type knownServer struct {
+	api.MCPDiscovered
+	Last *mcp.LastState `json:"last,omitempty"` // nil if it never ran
+}
+
+func discovered(servers []api.MCPDiscovered, logs *mcp.Logs) []knownServer {
+	list := []knownServer{}
+	for _, s := range servers {
+		known := knownServer{MCPDiscovered: s}
+		if last, ok := logs.Last(s.Name); ok {
+			known.Last = &last
+		}
+		list = append(list, known)
+	}
+	return list
+}
+
+// lastState says what was last known of a server.
+func lastState(name string, s mcp.LastState) string {
+	switch {
+	case s.Status == mcp.NeedsAuth:
+		return "wants a login: abide mcp login " + name
+	case s.Error != "":
+		return fmt.Sprintf("%s: %s; see abide mcp logs %s", s.Status, s.Error, name)
+	}
+	return string(s.Status)
 }
 
 // listSessionServers lists the servers of a session. They are connected if they are not yet.
@@ -220,6 +263,14 @@ func (a *app) testServer(ctx context.Context, c *client.Client, name string) (er
 	if err != nil {
 		return err
 	}
+	if slices.ContainsFunc(list, func(s event.MCPServerState) bool { return s.Name == name && s.Status == string(mcp.Connected) }) {
+		if err := c.StartMCPServer(ctx, opened.SessionID, name); err != nil { // its tools may be known without it
+			return err
+		}
+		if list, err = awaitServers(ctx, c, opened.SessionID); err != nil {
+			return err
+		}
+	}
 	for _, s := range list {
 		if s.Name != name {
 			continue
@@ -257,12 +308,12 @@ sessions, each line with its time and session.`,
 		Args:    arguments(1, 1, "one NAME"),
 	}
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		dir, err := dataFolder(a.home, "ABIDE_HOME")
+		logs, err := a.mcpLogs()
 		if err != nil {
 			return err
 		}
 		var text strings.Builder
-		if err := mcp.OpenLogs(filepath.Join(dir, "mcp-logs")).Read(args[0], &text); err != nil {
+		if err := logs.Read(args[0], &text); err != nil {
 			return usagef("%w", err)
 		}
 		for line := range strings.Lines(text.String()) {
@@ -294,6 +345,38 @@ until they are resumed.`,
 	return c
 }
 
+// examineMCP checks what was last known of the servers that the user has configured or added.
+// None is started.
+func (a *app) examineMCP(c config.Config, add note) {
+	dir, err := dataFolder(a.home, "ABIDE_HOME")
+	if err != nil {
+		return // it was reported
+	}
+	all, err := mcp.OpenStore(filepath.Join(dir, "mcp.json")).All()
+	if err != nil {
+		add("MCP servers", bad, "%v", err)
+	}
+	names := slices.Sorted(maps.Keys(all))
+	for name := range c.MCP.Servers {
+		if _, added := all[name]; !added {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	logs := mcp.OpenLogs(filepath.Join(dir, "mcp-logs"))
+	for _, name := range names {
+		last, ok := logs.Last(name)
+		switch {
+		case !ok:
+			add("MCP server", good, "%s: it has not run yet; try it with: abide mcp test %s", name, name)
+		case last.Status == mcp.Connected:
+			add("MCP server", good, "%s: connected on %s", name, last.Time.Local().Format(time.DateTime))
+		default:
+			add("MCP server", doubt, "%s: %s", name, lastState(name, last))
+		}
+	}
+}
+
 // mcpDefaults returns the MCP servers of the configuration and of the project, in the form
 // of the protocol; nil if there are none.
 func (a *app) mcpDefaults(c config.Config) (json.RawMessage, error) {
@@ -310,8 +393,8 @@ func (a *app) mcpDefaults(c config.Config) (json.RawMessage, error) {
 		server := mcp.Server{
 			MCPServer: event.MCPServer{
 				Name: name, Type: s.Type, Command: s.Command, Args: s.Args, Dir: s.Cwd, URL: s.URL, Tools: s.Tools, Repeatable: s.Repeatable,
-				TimeoutMs: s.Timeout.Value().Milliseconds(), LongestMs: s.MaxTime.Value().Milliseconds(),
-				Sandbox: s.Sandbox, Disabled: s.Disabled, Source: mcp.SourceUser,
+				TimeoutMs: s.Timeout.Value().Milliseconds(), LongestMs: s.MaxTime.Value().Milliseconds(), IdleMs: s.Idle.Value().Milliseconds(),
+				Sandbox: s.Sandbox, Shared: s.Shared, Disabled: s.Disabled, Source: mcp.SourceUser,
 				OAuth: event.MCPOAuth{ClientID: s.OAuth.ClientID, Document: s.OAuth.ClientMetadata, Port: s.OAuth.CallbackPort},
 			},
 			Secret: mcp.Secret{Env: s.Env, Headers: s.Headers, ClientSecret: s.OAuth.ClientSecret},

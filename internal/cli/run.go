@@ -107,7 +107,7 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.maxTokens, "max-tokens-total", "", "ask before the session uses more than `N` tokens, sent and received, with its agents")
 	flags.StringVar(&f.name, "name", "", "`NAME` of the session")
 	flags.StringVar(&f.workspace, "workspace", "", "`WORKSPACE` of a new session: a name of the configuration, unix:PATH, tcp:HOST:PORT, or local for the machine of the engine")
-	flags.StringArrayVar(&f.attach, "attach", nil, "send this `FILE` with the prompt: an image, a PDF or a text; can be repeated")
+	flags.StringArrayVar(&f.attach, "attach", nil, "send this `FILE` with the prompt: an image, a PDF or a text, or @SERVER:URI of an MCP server; can be repeated")
 	flags.StringVar(&f.schema, "output-schema", "", "JSON schema `FILE` that the answer must match; --json has the value in structured_output")
 	flags.StringVar(&f.system, "system", "", "use the text of this `FILE` as the system prompt, in place of abide's own")
 	flags.StringVar(&f.more, "append-system", "", "add this `TEXT` to the end of the system prompt")

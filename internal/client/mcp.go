@@ -20,6 +20,11 @@ func (c *Client) MCPTools(ctx context.Context, id event.SessionID, server string
 	return call[api.MCPToolsResult](ctx, c, api.MCPListTools, api.MCPServerParams{SessionID: id, ServerName: server})
 }
 
+// StartMCPServer connects an MCP server of a session that is not connected.
+func (c *Client) StartMCPServer(ctx context.Context, id event.SessionID, server string) error {
+	return c.rpc.Call(ctx, api.MCPStartServer, api.MCPServerParams{SessionID: id, ServerName: server}, nil)
+}
+
 // DiscoverMCP lists the MCP servers that a new session has.
 func (c *Client) DiscoverMCP(ctx context.Context) (api.MCPDiscoverResult, error) {
 	return call[api.MCPDiscoverResult](ctx, c, api.MCPDiscover, api.MCPDiscoverParams{})

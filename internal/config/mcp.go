@@ -25,7 +25,9 @@ type MCPServer struct {
 	Repeatable []string `toml:"repeatable" doc:"Names of tools that can be called twice without harm; a call of another one that was interrupted is never repeated. * is all tools."`
 	Timeout    Duration `toml:"timeout" doc:"Longest time of a call without any progress, like 5m, after which it is given up; 5m if empty."`
 	MaxTime    Duration `toml:"max_time" doc:"Longest time of a call, like 1h; 1h if empty."`
+	Idle       Duration `toml:"idle" doc:"Time without a call after which the program is ended until it is needed again, like 10m; 10m if empty."`
 	Sandbox    string   `toml:"sandbox" doc:"How the program is confined: none, workspace (it changes only the working directory, temporary folders and caches) or sealed; none for the servers of this file, workspace for those of a project." enum:"none,workspace,sealed"`
+	Shared     bool     `toml:"shared" doc:"One process for all sessions with the same configuration, folder and environment. It cannot ask a person anything, and a call of it does not survive abide."`
 	Disabled   bool     `toml:"disabled" doc:"Do not use the server."`
 
 	OAuth MCPOAuth `toml:"oauth" doc:"How logins to a server over HTTP are made, if the server asks for something that abide cannot find out."`
@@ -44,6 +46,7 @@ func (m MCP) check(list []mistake) []mistake {
 		s, at := m.Servers[name], path{"mcp", "servers", name}
 		list = duration(list, at.with("timeout"), s.Timeout)
 		list = duration(list, at.with("max_time"), s.MaxTime)
+		list = duration(list, at.with("idle"), s.Idle)
 		switch {
 		case name == "" || strings.Contains(name, "/"):
 			list = append(list, wrong(at, "it cannot be the name of a server: it is empty or has a slash"))

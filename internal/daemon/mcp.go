@@ -16,7 +16,7 @@ import (
 
 // mcpOptions returns where MCP servers run.
 func (n *Node) mcpOptions(t *toolbox) *mcp.Options {
-	o := &mcp.Options{Logs: mcp.OpenLogs(n.folder.MCPLogs()), Version: n.config.Version, Lists: n.folder.MCPTools()}
+	o := &mcp.Options{Logs: mcp.OpenLogs(n.folder.MCPLogs()), Version: n.config.Version, Lists: n.folder.MCPTools(), Shared: &mcp.Pool{}}
 	if t.processes != nil {
 		o.Processes = routedProcesses{t.workspaces}
 		o.State = func(id event.SessionID) string { return n.folder.MCPState(string(id)) }
@@ -34,6 +34,12 @@ func (n *Node) mcpOptions(t *toolbox) *mcp.Options {
 // that an MCP server was started for.
 func sessionOf(owner process.Owner) event.SessionID {
 	return event.SessionID(strings.TrimPrefix(string(owner), mcp.OwnerPrefix))
+}
+
+// isShared reports whether a process is an MCP server that sessions share, and which runs on
+// this machine.
+func isShared(owner process.Owner) bool {
+	return strings.HasPrefix(string(owner), mcp.OwnerPrefix+mcp.SharedSession)
 }
 
 // mcpEndTime is how long an MCP server that an earlier engine has left may take to end.

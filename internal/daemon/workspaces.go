@@ -241,6 +241,9 @@ type routedProcesses struct{ *sessionWorkspaces }
 var _ workspace.Processes = routedProcesses{}
 
 func (r routedProcesses) at(ctx context.Context, owner process.Owner) (workspace.Processes, error) {
+	if isShared(owner) {
+		return r.local.Processes, nil
+	}
 	ws, err := r.of(ctx, sessionOf(owner))
 	return ws.Processes, err
 }
@@ -262,7 +265,7 @@ func (r routedProcesses) Start(ctx context.Context, spec process.Spec) (process.
 	if err != nil {
 		return process.Info{}, false, err
 	}
-	if r.isRemote(ctx, sessionOf(spec.Owner)) {
+	if !isShared(spec.Owner) && r.isRemote(ctx, sessionOf(spec.Owner)) {
 		spec.Require, spec.Offline = r.require, r.offline
 	}
 	info, attached, err := p.Start(ctx, spec)

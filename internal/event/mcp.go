@@ -42,8 +42,10 @@ type MCPServer struct {
 	Tools      []string `json:"tools,omitempty"`      // names of the tools to offer; null or "*" for all
 	TimeoutMs  int64    `json:"timeoutMs,omitempty"`  // time that a call may take without progress; the default if zero
 	LongestMs  int64    `json:"longestMs,omitempty"`  // time that a call may take; the default if zero
+	IdleMs     int64    `json:"idleMs,omitempty"`     // time for which a program is kept that nobody uses; the default if zero
 	Repeatable []string `json:"repeatable,omitempty"` // names of the tools that can be called again without harm
 	Sandbox    string   `json:"sandbox,omitempty"`    // "none", "workspace" or "sealed"; by Source if empty
+	Shared     bool     `json:"shared,omitempty"`     // true if sessions with the same configuration use one process
 	Source     string   `json:"source,omitempty"`     // origin of the configuration: "user", "workspace" or "session"
 	Disabled   bool     `json:"disabled,omitempty"`
 	Literal    bool     `json:"literal,omitempty"` // true if ${NAME} stands for itself

@@ -3,7 +3,6 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/abide-run/abide/internal/event"
@@ -28,7 +26,13 @@ type client struct {
 	status  Status
 	err     string             // reason for Failed, or what is wrong although it is connected
 	conn    *sdk.ClientSession // nil unless it is connected
+	inner   *client            // connection to a server that sessions share; nil if there is none
+	resting bool               // true if it can be used, and is connected when it is
+	uses    int                // number of requests that use the connection
+	used    time.Time          // end of the last one
 	tools   []*sdk.Tool
+	offered []event.MCPTool // the same as sessions know them, without their names for models
+	prompts []*sdk.Prompt
 	changed chan struct{} // closed when status or tools change
 	tried   bool          // true when the first attempt to connect is over
 	calls   map[string]*call
@@ -36,7 +40,7 @@ type client struct {
 	stop    context.CancelFunc // ends the connection and the goroutine; nil if there is none
 	done    chan struct{}      // closed when the goroutine has ended
 	kick    chan struct{}      // holds a token if somebody wants a connection now
-	lists   *time.Timer        // runs while changes of the lists are gathered
+	gather  *time.Timer        // runs while changes of the lists are gathered
 	journal *journal           // of a program
 	pipe    *pipe              // connection to a program, while conn is set
 
@@ -66,8 +70,9 @@ func newClient(s *Set, config Server) *client {
 	return c
 }
 
-// start begins to connect, unless that is under way.
-func (c *client) start() {
+// start begins to connect, unless that is under way. A program that may rest is connected when
+// it is used if its lists are known.
+func (c *client) start(mayRest bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stop != nil || c.set.ctx.Err() != nil {
@@ -80,7 +85,11 @@ func (c *client) start() {
 	done := c.done
 	c.set.work.Go(func() {
 		defer close(done)
-		c.run(ctx)
+		if c.isShared() {
+			c.set.opts.Shared.use(ctx, c)
+			return
+		}
+		c.run(ctx, mayRest && c.remember())
 	})
 }
 
@@ -88,7 +97,7 @@ func (c *client) start() {
 func (c *client) end(status Status) {
 	c.drop()
 	c.mu.Lock()
-	c.stop = nil
+	c.stop, c.resting = nil, false
 	c.mu.Unlock()
 	c.setStatus(status, "")
 }
@@ -104,15 +113,23 @@ func (c *client) drop() {
 	}
 }
 
-// run connects, and connects again when the connection is lost, until ctx ends.
-func (c *client) run(ctx context.Context) {
+// run connects, and connects again when the connection is lost, until ctx ends. With rests, it
+// connects when the server is used.
+func (c *client) run(ctx context.Context, rests bool) {
 	failures := 0
 	for ctx.Err() == nil {
+		if rests && !c.rest(ctx) {
+			return
+		}
 		c.setStatus(Pending, "")
 		began := time.Now()
 		err := c.connectAndWait(ctx)
 		if ctx.Err() != nil {
 			return
+		}
+		if rests = errors.Is(err, errUnused); rests {
+			failures = 0
+			continue
 		}
 		if time.Since(began) > steadyTime {
 			failures = 0
@@ -178,7 +195,7 @@ func (c *client) connectAndWait(ctx context.Context) error {
 	}
 	lostLogin := web.ready()
 	c.mu.Lock()
-	c.conn, c.pipe = conn, pipe
+	c.conn, c.pipe, c.used = conn, pipe, time.Now()
 	c.mu.Unlock()
 	c.setStatus(Connected, "")
 	defer func() {
@@ -191,13 +208,27 @@ func (c *client) connectAndWait(ctx context.Context) error {
 	}
 	lost := make(chan error, 1)
 	c.set.work.Go(func() { lost <- conn.Wait() })
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-lostLogin:
-		return web.loginError()
-	case err := <-lost:
-		return cmp.Or(err, errors.New("the server has closed the connection"))
+	var unused <-chan time.Time
+	if pipe != nil {
+		timer := time.NewTicker(c.config.Kept())
+		defer timer.Stop()
+		unused = timer.C
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-lostLogin:
+			return web.loginError()
+		case err := <-lost:
+			return cmp.Or(err, errors.New("the server has closed the connection"))
+		case <-unused:
+			if c.leave() {
+				conn.Close()
+				work.Wait()
+				return errors.Join(errUnused, c.journal.ended())
+			}
+		}
 	}
 }
 
@@ -208,12 +239,11 @@ func (c *client) adopt(p *pipe) bool {
 	if p == nil || !p.adopted {
 		return false
 	}
-	tools, ok := c.set.opts.cached(p.config)
-	if !ok {
-		return false
+	l, _, ok := c.set.opts.cached(p.config)
+	if ok {
+		c.setLists(l)
 	}
-	c.setTools(tools)
-	return true
+	return ok
 }
 
 // permanent is an error that another attempt does not change.
@@ -281,10 +311,8 @@ const legacyVersion = "2025-11-25"
 // sdkClient returns what answers the requests of the server.
 func (c *client) sdkClient() *sdk.Client {
 	options := &sdk.ClientOptions{
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { c.listLater() },
-		PromptListChangedHandler: func(context.Context, *sdk.PromptListChangedRequest) {
-			c.set.events.Changed(c.config.Name, event.MCPPromptsChanged)
-		},
+		ToolListChangedHandler:   func(context.Context, *sdk.ToolListChangedRequest) { c.listLater() },
+		PromptListChangedHandler: func(context.Context, *sdk.PromptListChangedRequest) { c.listLater() },
 		ResourceListChangedHandler: func(context.Context, *sdk.ResourceListChangedRequest) {
 			c.set.events.Changed(c.config.Name, event.MCPResourcesChanged)
 		},
@@ -299,10 +327,16 @@ func (c *client) sdkClient() *sdk.Client {
 	return k
 }
 
+// maxQuestions is how many questions of a server can be open: each is stored.
+const maxQuestions = 16
+
 // elicit puts a question of the server to a person. The calls of the server wait for it.
 func (c *client) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-	c.ask(1)
+	open := c.ask(1)
 	defer c.ask(-1)
+	if open > maxQuestions {
+		return nil, fmt.Errorf("%d questions of the server are open, and no more can be", maxQuestions)
+	}
 	return c.set.events.Elicit(ctx, c.config.Name, c.questionKey(r.Params), r.Params)
 }
 
@@ -317,10 +351,12 @@ func (c *client) questionKey(p *sdk.ElicitParams) string {
 	return key
 }
 
-func (c *client) ask(more int) {
+// ask counts the questions that are open, and returns how many there are.
+func (c *client) ask(more int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asking += more
+	return c.asking
 }
 
 // isAsking reports whether a question of the server to a person is open.
@@ -346,14 +382,22 @@ func (c *client) progress(p *sdk.ProgressNotificationParams) {
 
 // setStatus changes the status, and tells the owner of the set.
 func (c *client) setStatus(to Status, why string) {
+	why = cut(why, maxWhy)
 	c.mu.Lock()
+	news := c.setStatusLocked(to, why)
+	c.mu.Unlock()
+	if news {
+		c.log.state(to, why)
+		c.set.events.Status(c.config.Name, to, why)
+	}
+}
+
+// setStatusLocked changes the status, and reports whether that is news.
+func (c *client) setStatusLocked(to Status, why string) bool {
 	same := c.status == to && c.err == why && (c.tried || to == Pending)
 	c.status, c.err, c.tried = to, why, c.tried || to != Pending
 	c.wakeLocked()
-	c.mu.Unlock()
-	if !same {
-		c.set.events.Status(c.config.Name, to, why)
-	}
+	return !same
 }
 
 func (c *client) wakeLocked() {
@@ -362,243 +406,62 @@ func (c *client) wakeLocked() {
 	c.changed = make(chan struct{})
 }
 
-// These bound what a server can offer.
-const (
-	maxTools   = 2000
-	maxSchema  = 64 << 10
-	listTime   = 30 * time.Second
-	gatherTime = 250 * time.Millisecond
-)
-
-// list reads the tools of the server.
-func (c *client) list(ctx context.Context, conn *sdk.ClientSession) error {
-	if caps := conn.InitializeResult(); caps == nil || caps.Capabilities == nil || caps.Capabilities.Tools == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("the server did not answer within %v", listTime))
-	defer cancel()
-	var tools []*sdk.Tool
-	for t, err := range conn.Tools(ctx, nil) {
-		if err != nil {
-			return cmp.Or(context.Cause(ctx), err)
-		}
-		if len(tools) == maxTools {
-			c.log.note(Owner(c.set.in.Session), "only the first %d tools are used", maxTools)
-			break
-		}
-		tools = append(tools, t)
-	}
-	c.setTools(tools)
-	c.mu.Lock()
-	fingerprint := c.fingerprint
-	c.mu.Unlock()
-	if fingerprint != "" {
-		c.set.opts.keep(fingerprint, tools)
-	}
-	return nil
-}
-
-// setTools takes in the tools of the server.
-func (c *client) setTools(tools []*sdk.Tool) {
-	c.mu.Lock()
-	c.tools = tools
-	c.wakeLocked()
-	c.mu.Unlock()
-	c.set.events.Changed(c.config.Name, event.MCPToolsChanged)
-}
-
-// listLater reads the tools again when the server has stopped changing them for a moment.
-func (c *client) listLater() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.lists != nil {
-		c.lists.Reset(gatherTime)
-		return
-	}
-	c.lists = time.AfterFunc(gatherTime, func() {
-		c.mu.Lock()
-		conn := c.conn
-		c.lists = nil
-		c.mu.Unlock()
-		if conn == nil {
-			return
-		}
-		if err := c.list(c.set.ctx, conn); err != nil {
-			c.log.note(Owner(c.set.in.Session), "the changed tools could not be listed: %v", err)
-		}
-	})
-}
-
 // connection returns the connection, and waits for it if the server is being connected. A
-// server that has failed is tried again.
-func (c *client) connection(ctx context.Context) (*sdk.ClientSession, error) {
+// server that rests or has failed is connected. The connection is not ended before it is
+// released.
+func (c *client) connection(ctx context.Context) (conn *sdk.ClientSession, release func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, connectTime, fmt.Errorf("it was not connected within %v", connectTime))
 	defer cancel()
 	kicked := false
 	for {
-		c.mu.Lock()
-		conn, status, why, changed := c.conn, c.status, c.err, c.changed
-		c.mu.Unlock()
+		if inner := c.shares(); inner != nil {
+			return inner.connection(ctx)
+		}
+		conn, state := c.use()
 		switch {
 		case conn != nil:
-			return conn, nil
-		case status == Disabled, status == Stopped, status == NeedsAuth:
-			return nil, &Unavailable{c.config.Name, status, why}
-		case status == Failed && kicked:
-			return nil, &Unavailable{c.config.Name, status, why}
-		case status == Failed:
+			return conn, c.release, nil
+		case state.resting:
+			kicked = true
+			c.wake()
+		case state.status == Disabled, state.status == Stopped, state.status == NeedsAuth, state.status == Failed && kicked:
+			return nil, nil, &Unavailable{c.config.Name, state.status, state.err}
+		case state.status == Failed:
 			kicked = true
 			c.kickNow()
 		}
 		select {
-		case <-changed:
+		case <-state.changed:
 		case <-ctx.Done():
-			return nil, &Unavailable{c.config.Name, status, context.Cause(ctx).Error()}
+			return nil, nil, &Unavailable{c.config.Name, state.status, context.Cause(ctx).Error()}
 		}
 	}
 }
 
-// Unavailable is the error of a request to a server that is not connected.
-type Unavailable struct {
-	Server string
-	Status Status
-	Reason string
+// A usability says why there is no connection.
+type usability struct {
+	status  Status
+	err     string
+	resting bool
+	changed <-chan struct{} // closed when that may have changed
 }
 
-func (e *Unavailable) Error() string {
-	text := fmt.Sprintf("the MCP server %s is not connected (%s)", e.Server, e.Status)
-	if e.Reason != "" {
-		text += ": " + e.Reason
-	}
-	switch e.Status {
-	case Disabled:
-		return text + "; enable it to use it"
-	case Stopped:
-		return text + "; start it to use it"
-	case NeedsAuth:
-		return text + "; a person has to log in: abide mcp login " + e.Server
-	}
-	return text
-}
-
-// Answered reports whether an error is the answer of a server to a request.
-func Answered(err error) bool {
-	var answer *jsonrpc.Error
-	return errors.As(err, &answer) && !errors.Is(err, sdk.ErrConnectionClosed)
-}
-
-// A Silence is the error of a call that took too long.
-type Silence struct {
-	Idle bool // true if there was no progress either
-	Time time.Duration
-}
-
-func (e *Silence) Error() string {
-	if e.Idle {
-		return fmt.Sprintf("the server has told nothing for %v", e.Time)
-	}
-	return fmt.Sprintf("the call took longer than %v", e.Time)
-}
-
-// A Request is a call of a tool.
-type Request struct {
-	Server, Tool string
-	Key          string // key of the call, the same for each attempt; [Set.Settle] is called with it when its result is stored. It may be empty
-	Again        bool   // true if an earlier attempt may have made the call
-	Arguments    json.RawMessage
-	Meta         map[string]any
-	Progress     func(done, total float64, message string) // may be nil
-}
-
-// call calls a tool. The time that the call may take without progress begins anew with each
-// sign of progress, and stands still while a person is asked.
-func (c *client) call(ctx context.Context, conn *sdk.ClientSession, q Request) (*sdk.CallToolResult, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	idle := c.limit(c.config.Idle(), func() { cancel(&Silence{true, c.config.Idle()}) })
-	defer idle.stop()
-	longest := c.limit(c.config.Longest(), func() { cancel(&Silence{false, c.config.Longest()}) })
-	defer longest.stop()
-	token := cmp.Or(q.Key, event.NewID())
+// use returns the connection, which is used from now on; nil if there is none.
+func (c *client) use() (*sdk.ClientSession, usability) {
 	c.mu.Lock()
-	pipe := c.pipe
-	if c.conn != conn {
-		pipe = nil
+	defer c.mu.Unlock()
+	if c.conn != nil {
+		c.uses++
 	}
-	c.mu.Unlock()
-	switch {
-	case pipe != nil:
-		if err := pipe.begin(token, q.Again && !c.config.MayRepeat(q.Tool)); err != nil {
-			return nil, err
-		}
-		if q.Key == "" {
-			defer pipe.settle(token)
-		}
-	case q.Again && !c.config.MayRepeat(q.Tool):
-		return nil, ErrUnknown
-	}
+	return c.conn, usability{c.status, c.err, c.resting, c.changed}
+}
+
+// release says that a connection is not used any more.
+func (c *client) release() {
 	c.mu.Lock()
-	c.calls[token] = &call{idle.renew, q.Progress}
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.calls, token)
-		c.mu.Unlock()
-	}()
-	p := &sdk.CallToolParams{Name: q.Tool, Meta: make(sdk.Meta)}
-	for name, value := range q.Meta {
-		p.Meta[name] = value
-	}
-	p.Meta["progressToken"] = token
-	if len(q.Arguments) > 0 {
-		p.Arguments = q.Arguments
-	}
-	result, err := conn.CallTool(ctx, p)
-	if err != nil && ctx.Err() == nil && !Answered(err) && !errors.Is(err, errLogin) { // the connection is lost: the next call waits for a new connection
-		c.mu.Lock()
-		if c.conn == conn {
-			c.conn = nil
-		}
-		c.mu.Unlock()
-	}
-	if err != nil && ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return result, err
-}
-
-// A limit ends something after a time that can be renewed.
-type limit struct {
-	mu    sync.Mutex
-	timer *time.Timer
-	time  time.Duration
-}
-
-// limit calls f after a time. While a person is asked, the time begins anew.
-func (c *client) limit(d time.Duration, f func()) *limit {
-	l := &limit{time: d}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.timer = time.AfterFunc(d, func() {
-		if c.isAsking() {
-			l.renew()
-			return
-		}
-		f()
-	})
-	return l
-}
-
-func (l *limit) renew() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.timer.Reset(l.time)
-}
-
-func (l *limit) stop() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.timer.Stop()
+	defer c.mu.Unlock()
+	c.uses--
+	c.used = time.Now()
 }
 
 // kickNow lets the client try to connect at once.
@@ -619,7 +482,7 @@ func (c *client) snapshotStatus() Status {
 func (c *client) snapshot() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return State{Server: c.config, Status: c.status, Error: c.err, Tools: slices.Clone(c.tools)}
+	return State{Server: c.config, Status: c.status, Error: c.err, Tools: slices.Clone(c.tools), Prompts: slices.Clone(c.prompts)}
 }
 
 // A State is what is known of a server.
@@ -628,6 +491,8 @@ type State struct {
 	Status Status
 	Error  string
 	Tools  []*sdk.Tool
+
+	Prompts []*sdk.Prompt
 }
 
 // Public returns the state in the form of the protocol.

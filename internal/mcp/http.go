@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -125,7 +126,11 @@ func (r *remote) send(q *http.Request, token string) (*http.Response, error) {
 		release()
 		return nil, err
 	}
-	answer.Body = &releasingBody{answer.Body, release}
+	body := &releasingBody{ReadCloser: answer.Body, release: release, left: math.MaxInt64}
+	if kind, _, _ := strings.Cut(answer.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "text/event-stream" { // of that, each event is limited
+		body.left = maxLine
+	}
+	answer.Body = body
 	return answer, nil
 }
 
@@ -147,10 +152,20 @@ func (r *remote) limitDiscovery(q *http.Request) (*http.Request, func()) {
 	return q.WithContext(ctx), cancel
 }
 
-// A releasingBody calls a function when it is closed.
+// A releasingBody calls a function when it is closed, and has so many bytes at most: a server
+// must not fill our memory.
 type releasingBody struct {
 	io.ReadCloser
 	release func()
+	left    int64
+}
+
+func (b *releasingBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, fmt.Errorf("the server answers with more than %d bytes", maxLine)
+	}
+	return n, err
 }
 
 func (b *releasingBody) Close() error {

@@ -207,6 +207,9 @@ func (j *journal) begin(key, config string) error {
 	return j.add(record.New(journalProcess).With("key", key).With("config", config))
 }
 
+// ended notes that the process has ended, and was not needed any more.
+func (j *journal) ended() error { return j.add(record.New(journalProcess)) }
+
 // greeted notes an answer to the handshake.
 func (j *journal) greeted(method, text string) error {
 	return j.add(record.New(journalGreeting).With("method", method).With("text", text))

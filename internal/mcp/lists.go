@@ -1,35 +1,71 @@
 package mcp
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/abide-run/abide/internal/event"
 )
 
-// maxList is the maximum size of a list that is kept, in bytes.
-const maxList = 8 << 20
+const (
+	maxList  = 8 << 20        // maximum size of the lists that are kept of a server, in bytes
+	listsAge = 24 * time.Hour // age from which on lists are read again although nothing is known to have changed
+)
 
-// cached returns the tools that a server with a fingerprint had when they were last listed.
-func (o *Options) cached(fingerprint string) ([]*sdk.Tool, bool) {
-	if o.Lists == "" {
-		return nil, false
-	}
-	text, err := os.ReadFile(filepath.Join(o.Lists, fingerprint))
-	if err != nil {
-		return nil, false
-	}
-	var tools []*sdk.Tool
-	if err := json.Unmarshal(text, &tools); err != nil {
-		return nil, false
-	}
-	return tools, true
+// lists are what a server offers.
+type lists struct {
+	Tools   []*sdk.Tool   `json:"tools"`
+	Prompts []*sdk.Prompt `json:"prompts,omitempty"`
+	Files   []stamp       `json:"files,omitempty"` // files of the program when it made the lists
 }
 
-// keep keeps the tools of a server. Without them the server is asked.
-func (o *Options) keep(fingerprint string, tools []*sdk.Tool) {
-	text, err := json.Marshal(tools)
+// A stamp says which file there is at a path, so that it can be told whether there is another
+// one now.
+type stamp struct {
+	Path    string    `json:"path"`
+	Size    int64     `json:"size"`
+	Changed time.Time `json:"changed"`
+	ID      uint64    `json:"id"`
+}
+
+// cached returns the lists that a server with a fingerprint had when they were last read.
+// They are old if the server has perhaps other ones by now.
+func (o *Options) cached(fingerprint string) (l lists, old, ok bool) {
+	if o.Lists == "" {
+		return l, false, false
+	}
+	path := filepath.Join(o.Lists, fingerprint)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return l, false, false
+	}
+	if err := json.Unmarshal(text, &l); err != nil {
+		l = lists{}
+		return l, true, json.Unmarshal(text, &l.Tools) == nil // the form of an earlier version
+	}
+	info, err := os.Stat(path)
+	old = err != nil || time.Since(info.ModTime()).Abs() > listsAge || slices.ContainsFunc(l.Files, func(f stamp) bool {
+		now, found := stampOf(f.Path)
+		return !found || !now.same(f)
+	})
+	return l, old, true
+}
+
+// keep keeps the lists of a server. Without them the server is asked.
+func (o *Options) keep(fingerprint string, l lists) {
+	text, err := json.Marshal(l)
 	if o.Lists == "" || err != nil || len(text) > maxList || os.MkdirAll(o.Lists, 0o700) != nil {
 		return
 	}
@@ -42,4 +78,160 @@ func (o *Options) keep(fingerprint string, tools []*sdk.Tool) {
 	if closed := f.Close(); err != nil || closed != nil || os.Rename(f.Name(), path) != nil {
 		_ = os.Remove(f.Name()) // one that stays is in nobody's way
 	}
+}
+
+// programFiles returns the program of a server, and those of its arguments that are files: a
+// script, most often. What else belongs to it is not known.
+func programFiles(s Server, in Surroundings) (list []stamp) {
+	dir := s.dirIn(in)
+	paths := []string{s.Command}
+	if !strings.Contains(s.Command, "/") {
+		paths = nil
+		for _, v := range s.environment(in.Env) {
+			if value, ok := strings.CutPrefix(v, "PATH="); ok {
+				for _, folder := range filepath.SplitList(value) {
+					paths = append(paths, filepath.Join(folder, s.Command))
+				}
+			}
+		}
+	}
+	for i, path := range append(paths, s.Args...) {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		f, ok := stampOf(path)
+		if !ok || i < len(paths) && len(list) > 0 { // the first one in PATH is the program
+			continue
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// stampOf returns the stamp of the regular file at a path.
+func stampOf(path string) (stamp, bool) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return stamp{}, false
+	}
+	return stamp{path, info.Size(), info.ModTime(), fileID(info)}, true
+}
+
+// fileID returns a number that another file at the same path does not have.
+func fileID(info fs.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return st.Ino
+	}
+	return 0
+}
+
+func (f stamp) same(g stamp) bool {
+	return f.Path == g.Path && f.Size == g.Size && f.Changed.Equal(g.Changed) && f.ID == g.ID
+}
+
+// These bound what a server can offer.
+const (
+	maxTools   = 2000
+	maxSchema  = 64 << 10
+	listTime   = 30 * time.Second
+	gatherTime = 250 * time.Millisecond
+)
+
+// list reads the lists of the server.
+func (c *client) list(ctx context.Context, conn *sdk.ClientSession) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("the server did not answer within %v", listTime))
+	defer cancel()
+	owner := Owner(c.set.in.Session)
+	tools, more, err := listTools(ctx, conn)
+	if err != nil {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	if more {
+		c.log.note(owner, "only the first %d tools are used", maxTools)
+	}
+	l := lists{Tools: tools}
+	if l.Prompts, err = listPrompts(ctx, conn); err != nil {
+		c.log.note(owner, "the prompts could not be listed: %v", err)
+	}
+	c.setLists(l)
+	c.keepLists(l)
+	return nil
+}
+
+// listTools reads the tools of a server. It reports whether there are more than are used.
+func listTools(ctx context.Context, conn *sdk.ClientSession) (list []*sdk.Tool, more bool, err error) {
+	if caps := conn.InitializeResult(); caps == nil || caps.Capabilities == nil || caps.Capabilities.Tools == nil {
+		return nil, false, nil
+	}
+	for t, err := range conn.Tools(ctx, nil) {
+		if err != nil || len(list) == maxTools {
+			return list, err == nil, err
+		}
+		list = append(list, t)
+	}
+	return list, false, nil
+}
+
+// listPrompts reads the prompts of a server.
+func listPrompts(ctx context.Context, conn *sdk.ClientSession) (list []*sdk.Prompt, err error) {
+	if caps := conn.InitializeResult(); caps == nil || caps.Capabilities == nil || caps.Capabilities.Prompts == nil {
+		return nil, nil
+	}
+	for p, err := range conn.Prompts(ctx, nil) {
+		if err != nil || len(list) == maxTools {
+			return list, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// keepLists keeps the lists of a program, so that it need not be started for them.
+func (c *client) keepLists(l lists) {
+	c.mu.Lock()
+	fingerprint := c.fingerprint
+	c.mu.Unlock()
+	if fingerprint == "" {
+		return
+	}
+	if config, err := c.config.expanded(c.set.in.Env); err == nil {
+		l.Files = programFiles(config, c.set.in)
+	}
+	c.set.opts.keep(fingerprint, l)
+}
+
+// setLists takes in the lists of the server.
+func (c *client) setLists(l lists) {
+	offered := toolsOf(c.config, l.Tools)
+	c.mu.Lock()
+	others := !reflect.DeepEqual(c.prompts, l.Prompts)
+	c.tools, c.offered, c.prompts = l.Tools, offered, l.Prompts
+	c.wakeLocked()
+	c.mu.Unlock()
+	c.set.events.Changed(c.config.Name, event.MCPToolsChanged)
+	if others {
+		c.set.events.Changed(c.config.Name, event.MCPPromptsChanged)
+	}
+}
+
+// listLater reads the tools again when the server has stopped changing them for a moment.
+func (c *client) listLater() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gather != nil {
+		c.gather.Reset(gatherTime)
+		return
+	}
+	c.gather = time.AfterFunc(gatherTime, func() {
+		c.mu.Lock()
+		conn := c.conn
+		c.gather = nil
+		c.mu.Unlock()
+		if conn == nil {
+			return
+		}
+		if err := c.list(c.set.ctx, conn); err != nil {
+			c.log.note(Owner(c.set.in.Session), "the changed tools could not be listed: %v", err)
+		}
+	})
 }

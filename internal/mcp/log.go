@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -78,10 +79,40 @@ func (l *Logs) Read(server string, w io.Writer) error {
 	return nil
 }
 
+// A LastState is what was last known of a server, in any session.
+type LastState struct {
+	Time   time.Time `json:"time"`
+	Status Status    `json:"status"`
+	Error  string    `json:"error,omitempty"`
+}
+
+const stateEnding = ".state"
+
+// Last returns what was last known of a server. It reports false if it never ran.
+func (l *Logs) Last(server string) (s LastState, ok bool) {
+	text, err := os.ReadFile(l.Path(server) + stateEnding)
+	return s, err == nil && json.Unmarshal(text, &s) == nil
+}
+
 // A serverLog is the log of a server, of all sessions.
 type serverLog struct {
 	path string // empty if nothing is kept
 	mu   sync.Mutex
+	last LastState // what was last noted
+}
+
+// state notes what is known of the server. What cannot be noted is missed by nobody but people.
+func (l *serverLog) state(to Status, why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.path == "" || to == Pending || to == Stopped || to == Disabled || l.last.Status == to && l.last.Error == why {
+		return
+	}
+	l.last = LastState{time.Now(), to, why}
+	text, err := json.Marshal(l.last)
+	if err == nil && os.MkdirAll(filepath.Dir(l.path), 0o700) == nil {
+		_ = os.WriteFile(l.path+stateEnding, text, 0o600)
+	}
 }
 
 // note adds a line of our own.

@@ -37,11 +37,18 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "said on standard error")
 		fmt.Println(`{"this is": "no message"}`)
 		fmt.Println(`{"jsonrpc": "2.0", "id": `)
+	case "noisy":
+		for range 5000 {
+			fmt.Println("noise")
+		}
 	case "old":
 		serveOld()
 		return
 	case "older":
 		serveOlder()
+		return
+	case "nosy":
+		serveNosy()
 		return
 	case "mute":
 		bufio.NewReader(os.Stdin).ReadString(0) // returns when the input is closed
@@ -208,6 +215,15 @@ func serveOlder() {
 		case m.Method == "tools/call" && m.Params.Name == "ask":
 			asking = m.ID
 			fmt.Println(`{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"which colour?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string"}}}}}`)
+		case m.Method == "tools/call" && m.Params.Name == "odd":
+			answer(m.ID, `{"content":"nothing that a result has"}`)
+		case m.Method == "tools/call" && m.Params.Name == "flood":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,`, m.ID)
+			line := []byte(strings.Repeat("e", 1<<20-1) + "\n")
+			for range 80 {
+				os.Stderr.Write(line)
+			}
+			fmt.Println(`"result":{"content":[{"type":"text","text":"dry"}]}}`)
 		case m.Method == "tools/call":
 			text, err := m.Params.Arguments.do()
 			said(m.ID, fmt.Sprint(text, err))
@@ -240,6 +256,46 @@ func serveOld() {
 			result = `{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`
 		case "tools/list":
 			result = `{"tools":[{"name":"old-tool","inputSchema":{"type":"object"}}]}`
+		}
+		if result != "" {
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result)
+		}
+	}
+}
+
+// serveNosy serves like a server before 2026-07-28 that asks 20 questions at once for a call, and
+// answers it with the number of those that were refused.
+func serveNosy() {
+	var call json.RawMessage
+	refused := 0
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		var m struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+			Error  json.RawMessage `json:"error"`
+		}
+		if json.Unmarshal(in.Bytes(), &m) != nil {
+			continue
+		}
+		result := ""
+		switch m.Method {
+		case "initialize":
+			result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"nosy","version":"1"}}`
+		case "tools/list":
+			result = `{"tools":[{"name":"pester","inputSchema":{"type":"object"}}]}`
+		case "tools/call":
+			call = m.ID
+			for i := range 20 {
+				fmt.Printf(`{"jsonrpc":"2.0","id":%d,"method":"elicitation/create","params":{"message":"which one?","requestedSchema":{"type":"object","properties":{}}}}`+"\n", 100+i)
+			}
+		case "":
+			if m.Error != nil {
+				refused++
+			}
+			if refused == 4 && call != nil {
+				fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"refused %d"}]}}`+"\n", call, refused)
+				call = nil
+			}
 		}
 		if result != "" {
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result)

@@ -5,6 +5,8 @@
 //     large it gets are bounded, and its state says what is wrong with it.
 //   - A server that ends while it is needed is started again, after a pause that grows.
 //   - A call ends when the server has been silent for too long, and progress is not silence.
+//   - A program whose tools are known is started when it is first used, and ended when nobody
+//     has used it for a while.
 //   - Nothing is left behind: a server that is closed ends with all its processes.
 //   - A program that is busy with a call outlives the engine: the next one goes on with it, and
 //     no request is sent to it twice.
@@ -68,6 +70,7 @@ const (
 	discoverWeb = 10 * time.Second // the same over HTTP, where it is rarely ignored and the way may be long
 	idleTime    = 5 * time.Minute  // for a call without any progress
 	longestTime = time.Hour        // for a call with progress
+	keptTime    = 10 * time.Minute // for which a program that nobody uses is kept
 )
 
 // Idle returns how long a call may take without any progress.
@@ -77,6 +80,9 @@ func (s Server) Idle() time.Duration { return orDefault(s.TimeoutMs, idleTime) }
 func (s Server) Longest() time.Duration {
 	return max(orDefault(s.LongestMs, longestTime), s.Idle())
 }
+
+// Kept returns how long a program is kept that nobody uses.
+func (s Server) Kept() time.Duration { return orDefault(s.IdleMs, keptTime) }
 
 func orDefault(ms int64, usual time.Duration) time.Duration {
 	if ms > 0 {
@@ -114,6 +120,8 @@ type wire struct {
 	Longest    int64    `json:"maxTime,omitempty"`    // milliseconds
 	Repeatable []string `json:"repeatable,omitempty"` // tools that can be called again without harm
 	Sandbox    string   `json:"sandbox,omitempty"`
+	Kept       int64    `json:"idleTime,omitempty"` // milliseconds
+	Shared     bool     `json:"shared,omitempty"`
 	Source     string   `json:"abideSource,omitempty"`
 
 	// These are about logins.
@@ -136,7 +144,7 @@ func Parse(name string, raw json.RawMessage) (Server, error) {
 		MCPServer: event.MCPServer{
 			Name: name, Type: w.Type, Command: w.Command, Args: w.Args, Dir: w.Cwd, URL: w.URL,
 			Tools: w.Tools, TimeoutMs: w.Timeout, Disabled: w.Off,
-			LongestMs: w.Longest, Repeatable: w.Repeatable, Sandbox: w.Sandbox, Source: w.Source,
+			LongestMs: w.Longest, Repeatable: w.Repeatable, Sandbox: w.Sandbox, IdleMs: w.Kept, Shared: w.Shared, Source: w.Source,
 			OAuth: event.MCPOAuth{ClientID: w.ClientID, Document: w.Document, Port: w.Port},
 		},
 		Secret: Secret{Env: w.Env, Headers: w.Headers, ClientSecret: w.ClientSecret},
@@ -184,7 +192,7 @@ func (s *Server) complete() error {
 		return fmt.Errorf("MCP server %q: the command is missing", s.Name)
 	case s.Type != Stdio && s.URL == "":
 		return fmt.Errorf("MCP server %q: the url is missing", s.Name)
-	case s.TimeoutMs < 0 || s.LongestMs < 0:
+	case s.TimeoutMs < 0 || s.LongestMs < 0 || s.IdleMs < 0:
 		return fmt.Errorf("MCP server %q: a time cannot be negative", s.Name)
 	case s.OAuth.Port < 0 || s.OAuth.Port > 65535:
 		return fmt.Errorf("MCP server %q: %d is no port", s.Name, s.OAuth.Port)
@@ -208,7 +216,7 @@ func (s Server) Raw() json.RawMessage {
 	b, err := json.Marshal(wire{
 		Type: s.Type, Command: s.Command, Args: s.Args, Env: s.Env, Cwd: s.Dir, URL: s.URL,
 		Headers: s.Headers, Tools: s.Tools, Timeout: s.TimeoutMs, Off: s.Disabled,
-		Longest: s.LongestMs, Repeatable: s.Repeatable, Sandbox: s.Sandbox, Source: s.Source,
+		Longest: s.LongestMs, Repeatable: s.Repeatable, Sandbox: s.Sandbox, Kept: s.IdleMs, Shared: s.Shared, Source: s.Source,
 		ClientID: s.OAuth.ClientID, ClientSecret: s.ClientSecret, Document: s.OAuth.Document, Port: s.OAuth.Port,
 	})
 	if err != nil { // texts and numbers

@@ -76,8 +76,19 @@ func quote(text string, most int) string {
 		}
 		return c
 	}, strings.ToValidUTF8(text, ""))
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + " […]"
-	}
-	return `"` + text + `"`
+	return `"` + cut(text, most) + `"`
 }
+
+// maxWhy is the maximum length of what is told of an error, in bytes: a server may have written it.
+const maxWhy = 4000
+
+// cut returns a text with at most so many bytes of it.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + " […]"
+}
+
+// Why returns what is told of an error, which a server may have written.
+func Why(err error) string { return cut(err.Error(), maxWhy) }

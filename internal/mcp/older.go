@@ -11,13 +11,16 @@ import (
 
 // addOlderParts adds the parts of the protocol that its newest version only keeps for a while.
 func (c *client) addOlderParts(o *sdk.ClientOptions) {
-	o.Capabilities = &sdk.ClientCapabilities{RootsV2: &sdk.RootCapabilities{}}
+	o.Capabilities = &sdk.ClientCapabilities{}
+	if !c.set.in.Shared {
+		o.Capabilities.RootsV2 = &sdk.RootCapabilities{}
+	}
 	o.LoggingMessageHandler = func(_ context.Context, r *sdk.LoggingMessageRequest) { c.logMessage(r.Params) }
 }
 
 // addRoot tells servers that ask for it where the session works.
 func (c *client) addRoot(k *sdk.Client) {
-	if c.set.in.Dir != "" {
+	if c.set.in.Dir != "" && !c.set.in.Shared {
 		k.AddRoots(&sdk.Root{URI: fileURL(c.set.in.Dir), Name: "working directory"})
 	}
 }

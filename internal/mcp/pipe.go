@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/abide-run/abide/internal/process"
 )
@@ -48,6 +49,8 @@ type pipe struct {
 
 	// These belong to the goroutine that reads.
 	rest     []byte // beginning of a line that is not complete
+	begun    int64  // offset of that line
+	skipped  int    // number of lines that were no messages
 	skipping bool   // true while the rest of a line that is too long is skipped
 	trimmed  int64  // offset before which the output was said to be of no use any more
 }
@@ -72,8 +75,8 @@ func (c *pipe) follow() {
 			c.cancel()
 		case frame.Stream == process.Stderr:
 			c.log.write(c.owner, frame.Data)
-			if len(c.rest) == 0 {
-				c.mark(frame.Offset+int64(len(frame.Data)), 0)
+			if end := frame.Offset + int64(len(frame.Data)); len(c.rest) == 0 || end-c.begun > maxBehind {
+				c.mark(end, 0)
 			}
 		default:
 			c.take(frame.Offset, frame.Data)
@@ -122,6 +125,9 @@ func (c *pipe) take(offset int64, data []byte) {
 			c.rest, c.skipping = nil, !whole
 			c.mark(offset, 0)
 		case !whole:
+			if len(c.rest) == 0 {
+				c.begun = offset - int64(len(line))
+			}
 			c.rest = append(c.rest, line...)
 		default:
 			c.takeLine(append(c.rest, line...), offset)
@@ -156,7 +162,7 @@ func (c *pipe) takeLine(line []byte, end int64) {
 func (c *pipe) takeMessage(text []byte, m *mark) {
 	message, err := jsonrpc.DecodeMessage(bytes.Clone(text))
 	if err != nil {
-		c.log.note(c.owner, "skipped, because it is no message: %s", text[:min(len(text), 1000)])
+		c.noteSkipped(text)
 		c.done(m)
 		return
 	}
@@ -179,6 +185,20 @@ func (c *pipe) takeMessage(text []byte, m *mark) {
 	}
 	c.deliver(message)
 	c.done(m)
+}
+
+// maxSkipped is how many lines that are no messages are noted of a connection: a server that
+// prints nothing else must not keep us and the disk busy.
+const maxSkipped = 1000
+
+// noteSkipped notes a line that is no message.
+func (c *pipe) noteSkipped(text []byte) {
+	if c.skipped++; c.skipped <= maxSkipped {
+		c.log.note(c.owner, "skipped, because it is no message: %s", text[:min(len(text), 1000)])
+	}
+	if c.skipped == maxSkipped {
+		c.log.note(c.owner, "further lines that are no messages are skipped without a note")
+	}
 }
 
 // takeAnswer takes in the answer to a request. That to a call is needed until the call is
@@ -284,6 +304,16 @@ func (c *pipe) Read(ctx context.Context) (jsonrpc.Message, error) {
 		return nil, c.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+// isOver reports whether the connection is lost, as far as it and an error of a request tell.
+func (c *pipe) isOver(err error) bool {
+	select {
+	case <-c.over:
+		return true
+	default:
+		return errors.Is(err, process.ErrEnded) || errors.Is(err, process.ErrNotFound) || errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, errDetached)
 	}
 }
 
@@ -546,17 +576,22 @@ type marks struct {
 	waiting map[string]*mark // marks of messages that are carried out later, by their names
 }
 
-// maxBehind is how many bytes of output the oldest message that is not carried out may be
-// behind: what is kept is bounded, and a server must not be stopped by one call. A message
-// that is further behind is lost if the engine is killed.
+// maxBehind is how many bytes of output the oldest message that is not carried out, or not
+// complete, may be behind: what is kept is bounded, and a server must not be stopped by one call
+// or one line. A message that is further behind is lost if the engine is killed.
 const maxBehind = 16 << 20
 
 // mark adds a mark behind some messages.
 func (c *pipe) mark(end int64, messages int) *mark {
-	m := &mark{end, messages}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.marks.list = append(c.marks.list, m)
+	m := &mark{end, messages}
+	if n := len(c.marks.list); n > 0 && c.marks.list[n-1].open == 0 { // of a flood of lines, one mark is kept
+		m = c.marks.list[n-1]
+		m.end, m.open = end, messages
+	} else {
+		c.marks.list = append(c.marks.list, m)
+	}
 	c.advanceLocked()
 	return m
 }

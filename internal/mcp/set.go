@@ -31,8 +31,9 @@ type Options struct {
 	Logins    *Logins             // logins to servers over HTTP; there are none if nil
 	// State returns the folder in which is kept what the next engine has to know of the servers
 	// of a session that are programs. They end with the engine if it is nil.
-	State func(event.SessionID) string
-	Lists string // folder in which the lists of tools are kept; they are not kept if it is empty
+	State  func(event.SessionID) string
+	Shared *Pool  // programs that sessions share; none are if nil
+	Lists  string // folder in which the lists of tools are kept; they are not kept if it is empty
 }
 
 // state returns the folder for what is kept of the servers of a session; empty if nothing is.
@@ -49,6 +50,8 @@ type Surroundings struct {
 	Dir     string   // working directory
 	Env     []string // environment of programs, and the values of variables
 	Sealed  bool     // true if programs are sealed
+	Local   bool     // true if programs run on the machine of the engine
+	Shared  bool     // true if several sessions use the servers
 }
 
 // Events tells the owner of a set what happens. Its functions are called by several
@@ -132,7 +135,7 @@ func (s *Set) Configure(servers []Server) {
 	}
 	for _, c := range fresh {
 		if !c.config.Disabled {
-			c.start()
+			c.start(true)
 		}
 	}
 }
@@ -156,14 +159,22 @@ func (s *Set) Settle(server, key string) {
 	if err != nil {
 		return // it was removed, and its process has ended
 	}
+	c.settle(key)
+}
+
+// settle says that the result of a call is stored, or is not wanted any more.
+func (c *client) settle(key string) {
 	c.mu.Lock()
-	pipe := c.pipe
+	pipe, inner := c.pipe, c.inner
 	c.mu.Unlock()
-	if pipe != nil {
+	switch {
+	case inner != nil:
+		inner.settle(key)
+	case pipe != nil:
 		pipe.settle(key)
-		return
+	default:
+		c.journal.settle(key)
 	}
-	c.journal.settle(key)
 }
 
 // Close ends all connections at the same time, and all programs with their children.
@@ -251,10 +262,10 @@ func (s *Set) Start(name string) error {
 	runs := c.stop != nil
 	c.mu.Unlock()
 	if runs {
-		c.kickNow()
+		c.wake()
 		return nil
 	}
-	c.start()
+	c.start(false)
 	return nil
 }
 
@@ -272,7 +283,7 @@ func (s *Set) Restart(name string) error {
 	c, err := s.client(name)
 	if err == nil {
 		c.end(Stopped)
-		c.start()
+		c.start(false)
 	}
 	return err
 }
@@ -280,24 +291,43 @@ func (s *Set) Restart(name string) error {
 // Tools returns the tools that the servers offer, with their names for a model. The function
 // reserved reports whether a name is that of another tool.
 func (s *Set) Tools(reserved func(name string) bool) []event.MCPTool {
-	var ids []toolID
+	s.mu.Lock()
+	all := slices.SortedFunc(maps.Values(s.clients), func(a, b *client) int { return strings.Compare(a.config.Name, b.config.Name) })
+	s.mu.Unlock()
 	var list []event.MCPTool
-	seen := make(map[toolID]bool)
-	for _, v := range s.List() {
-		if v.Status != Connected && v.Status != Pending && v.Status != Failed { // one that is being started again has its tools
-			continue
-		}
-		for _, t := range v.Tools {
-			if t == nil || t.Name == "" || len(t.Name) > maxServerName || !v.Server.Uses(t.Name) || seen[toolID{v.Server.Name, t.Name}] {
-				continue
-			}
-			seen[toolID{v.Server.Name, t.Name}] = true
-			ids = append(ids, toolID{v.Server.Name, t.Name})
-			list = append(list, toolOf(v.Server, t))
-		}
+	for _, c := range all {
+		list = append(list, c.offers()...)
+	}
+	ids := make([]toolID, len(list))
+	for i, t := range list {
+		ids[i] = toolID{t.Server, t.Tool}
 	}
 	for i, name := range names(ids, reserved) {
 		list[i].Name = name
+	}
+	return list
+}
+
+// offers returns the tools of a server that can be used, or is being connected again.
+func (c *client) offers() []event.MCPTool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.status != Connected && c.status != Pending && c.status != Failed {
+		return nil
+	}
+	return c.offered
+}
+
+// toolsOf returns the tools of a server that are offered, as sessions know them, without their
+// names for models.
+func toolsOf(s Server, tools []*sdk.Tool) (list []event.MCPTool) {
+	seen := make(map[string]bool)
+	for _, t := range tools {
+		if t == nil || t.Name == "" || len(t.Name) > maxServerName || !s.Uses(t.Name) || seen[t.Name] {
+			continue
+		}
+		seen[t.Name] = true
+		list = append(list, toolOf(s, t))
 	}
 	return list
 }
@@ -348,10 +378,11 @@ func (s *Set) Call(ctx context.Context, q Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	conn, err := c.connection(ctx)
+	conn, release, err := c.connection(ctx)
 	if err != nil {
 		return Result{}, err
 	}
+	defer release()
 	result, err := c.call(ctx, conn, q)
 	if err != nil {
 		return Result{}, err
@@ -371,10 +402,11 @@ func use[T any](ctx context.Context, s *Set, server string, f func(context.Conte
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, askTime, &Silence{true, askTime})
 	defer cancel()
-	conn, err := c.connection(ctx)
+	conn, release, err := c.connection(ctx)
 	if err != nil {
 		return none, err
 	}
+	defer release()
 	found, err := f(ctx, conn)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -405,18 +437,7 @@ func (s *Set) ReadResource(ctx context.Context, server, uri string) (*sdk.ReadRe
 
 // Prompts lists the prompts of a server.
 func (s *Set) Prompts(ctx context.Context, server string) ([]*sdk.Prompt, error) {
-	return use(ctx, s, server, func(ctx context.Context, conn *sdk.ClientSession) (list []*sdk.Prompt, err error) {
-		if caps := conn.InitializeResult(); caps == nil || caps.Capabilities == nil || caps.Capabilities.Prompts == nil {
-			return nil, nil
-		}
-		for p, err := range conn.Prompts(ctx, nil) {
-			if err != nil || len(list) == maxTools {
-				return list, err
-			}
-			list = append(list, p)
-		}
-		return list, nil
-	})
+	return use(ctx, s, server, listPrompts)
 }
 
 // Prompt returns a prompt of a server.

@@ -1,9 +1,11 @@
 package mcp_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -147,6 +149,20 @@ func TestWhatIsNoMessageIsLoggedAndSkipped(t *testing.T) {
 		if !strings.Contains(log.String(), line) {
 			t.Errorf("the log lacks %q:\n%s", line, log.String())
 		}
+	}
+}
+
+func TestOfAFloodOfLinesOnlyTheFirstAreLogged(t *testing.T) {
+	s := open(t, nil, server(t, "noisy", "noisy"))
+	if r := s.must(t, "noisy", "echo", text{"still here"}); r.Text != "still here" {
+		t.Errorf("echo: %+v", r)
+	}
+	var log strings.Builder
+	if err := s.logs.Read("noisy", &log); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(log.String(), "skipped, because it is no message: noise"); n != 1000 || !strings.Contains(log.String(), "without a note") {
+		t.Errorf("%d of 5000 lines are logged", n)
 	}
 }
 
@@ -321,5 +337,66 @@ func TestServersOverHTTP(t *testing.T) {
 	}
 	if state, err := s.Get("lies"); err != nil || state.Status == mcp.Connected {
 		t.Errorf("a server that redirects elsewhere: %v, %v", state, err)
+	}
+}
+
+// A server answers with more than fits into our memory.
+func TestAnAnswerOverHTTPIsLimited(t *testing.T) {
+	flood := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		spaces := []byte(strings.Repeat(" ", 1<<20))
+		for range 1 << 20 {
+			if _, err := w.Write(spaces); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(flood.Close)
+	s := open(t, nil, mcp.Server{MCPServer: event.MCPServer{Name: "flood", Type: mcp.HTTP, URL: flood.URL}})
+	s.Wait(t.Context())
+	state, err := s.Get("flood")
+	if err != nil || state.Status != mcp.Failed || !strings.Contains(state.Error, "more than") {
+		t.Errorf("%v, %v", state, err)
+	}
+}
+
+// A server asks again and again.
+func TestQuestionsOfAServerAreLimited(t *testing.T) {
+	var asked sync.WaitGroup
+	asked.Add(16)
+	free := make(chan struct{})
+	s := open(t, func(context.Context, string, string, *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+		asked.Done()
+		<-free
+		return &sdk.ElicitResult{Action: "decline"}, nil
+	}, server(t, "one", "nosy"))
+	defer close(free)
+	r, err := s.call(t, "one", "pester", struct{}{})
+	if err != nil || r.Text != "refused 4" {
+		t.Errorf("of 20 questions at once: %q, %v", r.Text, err)
+	}
+	asked.Wait()
+}
+
+// A server over HTTP fails in the middle of a session.
+func TestAServerOverHTTPThatFailsIsConnectedAgain(t *testing.T) {
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return mcp.TestServer() }, nil)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		if err != nil || bytes.Contains(text, []byte("fail now")) {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(text))
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(web.Close)
+	s := open(t, nil, mcp.Server{MCPServer: event.MCPServer{Name: "web", Type: mcp.HTTP, URL: web.URL}})
+	s.must(t, "web", "echo", text{"hello"})
+	if r, err := s.call(t, "web", "echo", text{"fail now"}); err == nil {
+		t.Fatalf("a call that failed: %+v", r)
+	}
+	if r := s.must(t, "web", "echo", text{"again"}); r.Text != "again" {
+		t.Errorf("after that: %+v", r)
 	}
 }

@@ -147,14 +147,8 @@ func TakeLeft(o Options, id event.SessionID) (end func(context.Context)) {
 
 // specOf returns what is run for a server.
 func specOf(s Server, in Surroundings) (process.Spec, error) {
-	dir := s.Dir
-	if dir == "" {
-		dir = in.Dir
-	} else if !filepath.IsAbs(dir) {
-		dir = filepath.Join(in.Dir, dir)
-	}
 	spec := process.Spec{
-		Key: s.Name + "/" + event.NewID(), Owner: Owner(in.Session), Args: append([]string{s.Command}, s.Args...), Dir: dir,
+		Key: s.Name + "/" + event.NewID(), Owner: Owner(in.Session), Args: append([]string{s.Command}, s.Args...), Dir: s.dirIn(in),
 		Env: s.environment(in.Env), Title: "MCP server " + s.Name, Class: process.Service, Stdin: true, Pipe: true, Quota: keptBytes,
 		Root: in.Dir, Family: process.Owner(in.Session),
 	}
@@ -168,11 +162,22 @@ func specOf(s Server, in Surroundings) (process.Spec, error) {
 	return spec, nil
 }
 
+// dirIn returns the working directory of a program.
+func (s Server) dirIn(in Surroundings) string {
+	switch {
+	case s.Dir == "":
+		return in.Dir
+	case filepath.IsAbs(s.Dir):
+		return s.Dir
+	}
+	return filepath.Join(in.Dir, s.Dir)
+}
+
 // fingerprint returns a text that differs for servers that one process cannot be. The
 // environment of the session is not part of it: it is not the same for two commands of a
 // person at the same terminal.
 func fingerprint(s Server, in Surroundings, asks bool) string {
-	text, err := json.Marshal([]any{greetingVersion, s.Command, s.Args, s.Dir, s.Env, s.Sandbox, s.Source, in.Dir, in.Sealed, asks})
+	text, err := json.Marshal([]any{greetingVersion, s.Command, s.Args, s.Dir, s.Env, s.Sandbox, s.Source, in.Dir, in.Sealed, asks, in.Shared})
 	if err != nil { // texts
 		panic(err)
 	}

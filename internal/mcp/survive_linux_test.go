@@ -341,3 +341,49 @@ func TestALongCallIsNotTakenForTheRestOfAnother(t *testing.T) {
 		t.Error("a call that was written to its end counts as written in part")
 	}
 }
+
+// More is printed on standard error, in the middle of a line, than is kept of the output.
+func TestErrorsInTheMiddleOfALineDoNotStopAServer(t *testing.T) {
+	w := newWorkplace(t, "older")
+	e := w.engine()
+	r, err := e.call(sentRequest{Server: "one", Tool: "flood", Key: "k1", Arguments: json.RawMessage("{}")})()
+	if err != nil || r.Text != "dry" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	e.Set.Settle("one", "k1")
+	e.pid(t)
+}
+
+func TestAnAnswerThatIsNoResultIsNotTheEndOfAServer(t *testing.T) {
+	w := newWorkplace(t, "older")
+	e := w.engine()
+	pid := e.pid(t)
+	if r, err := e.call(sentRequest{Server: "one", Tool: "odd", Key: "k1", Arguments: json.RawMessage("{}")})(); !errors.Is(err, ErrUnreadable) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if now := e.pid(t); now != pid {
+		t.Errorf("it is process %d and was %d", now, pid)
+	}
+}
+
+// A question of a server is open, and meanwhile it prints nothing but short lines.
+func TestMarksOfAFloodOfLinesAreFew(t *testing.T) {
+	c := &pipe{program: &program{journal: &journal{}}, marks: marks{waiting: make(map[string]*mark)}}
+	c.await("question", c.mark(10, 1))
+	for i := range int64(1000) {
+		c.mark(11+2*i, 0)
+		c.done(c.mark(12+2*i, 1))
+	}
+	if n := len(c.marks.list); n > 2 || c.marks.at != 0 {
+		t.Errorf("%d marks, and %d bytes are carried out", n, c.marks.at)
+	}
+	last := c.mark(5000, 1)
+	c.settleMark("question")
+	if c.marks.at != 12+2*999 && c.marks.at != 10 {
+		t.Errorf("when the question is answered, %d bytes are carried out", c.marks.at)
+	}
+	c.done(last)
+	if c.marks.at != 5000 || len(c.marks.list) != 0 {
+		t.Errorf("in the end %d bytes are carried out, and there are %d marks", c.marks.at, len(c.marks.list))
+	}
+}

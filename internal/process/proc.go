@@ -30,6 +30,8 @@ type proc struct {
 	dir   string
 	start startInfo
 
+	ending sync.Mutex // held while the processes of a lost command are ended
+
 	mu           sync.Mutex
 	changed      chan struct{} // closed, and replaced, when a field below changes
 	status       status

@@ -13,8 +13,14 @@ import (
 const killRounds = 5 // number of times that clean sends KILL before it gives up
 
 // endSurvivors ends the processes of a command that has lost its keeper, as the keeper
-// would have. Those that cannot be ended become Info.Survivors.
+// would have. Those that cannot be ended become Info.Survivors. One caller does that at a time:
+// whoever notices that the keeper is gone, and whoever wants the command to end.
 func (p *proc) endSurvivors() error {
+	p.ending.Lock()
+	defer p.ending.Unlock()
+	if s, _ := p.now(); s.gone {
+		return nil
+	}
 	note := func(r record.Record) bool { return p.note(r) == nil }
 	sigs := []unix.Signal{unix.SIGTERM, unix.SIGCONT}
 	pause := p.m.opts.Grace

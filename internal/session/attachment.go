@@ -70,8 +70,11 @@ func (a Attachments) WithContent(ctx context.Context, id event.SessionID, raw []
 }
 
 // read reads a file in the workspace of a session. A relative path starts at the working directory
-// of the session.
+// of the session. @SERVER:URI is a resource of an MCP server of the session.
 func (a Attachments) read(ctx context.Context, id event.SessionID, name string) (blob attach.Blob, err error) {
+	if server, uri, ok := resourceName(name); ok {
+		return a.readResource(ctx, id, server, uri)
+	}
 	var dir string
 	if err := a.host.inspect(ctx, id, func(tx *txn) error {
 		dir = tx.State.Setup.Config.WorkingDirectory

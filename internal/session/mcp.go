@@ -116,7 +116,7 @@ func (h *Host) mcpServers(ctx context.Context, id event.SessionID, config event.
 		open.Forget()
 		h.mcp.work.Go(open.Close)
 	}
-	set := mcp.Open(*h.opts.MCP, mcp.Surroundings{Session: owner, Dir: config.WorkingDirectory, Env: env, Sealed: config.Sealed}, servers, h.mcpEvents(owner))
+	set := mcp.Open(*h.opts.MCP, mcp.Surroundings{Session: owner, Dir: config.WorkingDirectory, Env: env, Sealed: config.Sealed, Local: config.Workspace == nil}, servers, h.mcpEvents(owner))
 	if h.mcp.open == nil {
 		h.mcp.open = make(map[event.SessionID]*mcpSet)
 	}
@@ -189,6 +189,9 @@ func (h *Host) mcpEvents(owner event.SessionID) mcp.Events {
 	}
 }
 
+// maxMCPQuestion is the maximum length of a question of a server with its form, in bytes.
+const maxMCPQuestion = 64 << 10
+
 // elicitForMCP puts a question of a server to a person, or finds the one that an earlier engine
 // has put. It is an open question of the session, which anybody who may can answer; it ends
 // with the connection to the server, and not with the engine if the server goes on.
@@ -197,6 +200,9 @@ func (h *Host) elicitForMCP(ctx context.Context, owner event.SessionID, server, 
 		return &sdk.ElicitResult{Action: turn.Dismiss}, nil // nobody is sent to a page that a server names
 	}
 	schema, err := json.Marshal(p.RequestedSchema)
+	if err == nil && len(schema)+len(p.Message) > maxMCPQuestion {
+		err = fmt.Errorf("a question has %d bytes at most", maxMCPQuestion)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -471,10 +477,12 @@ func failedMCPCall(t event.MCPTool, err error, again bool) tool.Result {
 		r := tool.Fail(fmt.Sprintf("The call of %s was given up: %v. It may have happened, in part or in full. Check before you repeat it.", t.Name, err))
 		r.Code = event.CodeTimeout
 		return r
+	case errors.Is(err, mcp.ErrUnreadable):
+		return tool.Fail(fmt.Sprintf("The MCP server %s has answered the call with something that cannot be read (%s). The call may have happened, in part or in full. Check before you repeat it.", t.Server, mcp.Why(err)))
 	case mcp.Answered(err):
-		return tool.Fail(fmt.Sprintf("The MCP server %s refused the call: %v", t.Server, err))
+		return tool.Fail(fmt.Sprintf("The MCP server %s refused the call: %s", t.Server, mcp.Why(err)))
 	}
-	return tool.Fail(fmt.Sprintf("The MCP server %s ended during the call (%v). The call may have happened, in part or in full. Check before you repeat it; the server is started again when it is needed.", t.Server, err))
+	return tool.Fail(fmt.Sprintf("The MCP server %s ended during the call (%s). The call may have happened, in part or in full. Check before you repeat it; the server is started again when it is needed.", t.Server, mcp.Why(err)))
 }
 
 // unknownMCPCall returns the result of a call that an earlier engine has begun, and of which

@@ -85,6 +85,10 @@ func (c Catalog) Reject(s *State, call *Call) []event.Payload {
 		return []event.Payload{failed(s, call, message, text)}
 	}
 	if ok, names := c.offers(s, r.Name); !ok {
+		if s.MCPTool(r.Name) != nil && slices.Contains(names, searchMCP) {
+			text := fmt.Sprintf("Tool '%s' cannot be called before %s has found it.", r.Name, searchMCP)
+			return []event.Payload{failed(s, call, text, text)}
+		}
 		first := fmt.Sprintf("Tool '%s' does not exist.", r.Name)
 		return []event.Payload{failed(s, call, first, first+" Available tools that can be called are "+strings.Join(names, ", ")+".")}
 	}

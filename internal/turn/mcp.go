@@ -32,6 +32,9 @@ func (m *MCP) fold(body event.Payload) {
 	}
 }
 
+// searchMCP is the tool with which a model finds tools of MCP servers.
+const searchMCP = "mcp_search"
+
 // find returns the tool with a name for the model, or nil.
 func (m *MCP) find(name string) *event.MCPTool {
 	if i := slices.IndexFunc(m.Tools, func(t event.MCPTool) bool { return t.Name == name }); i >= 0 {

@@ -37,6 +37,19 @@ func (c *conn) commands(ctx context.Context, p api.CommandsParams) (api.Commands
 			result.Commands = append(result.Commands, api.CommandInfo{Name: d.Name, Description: d.Description, Kind: "client", During: true})
 		}
 	}
+	if p.Skills == nil || *p.Skills {
+		prompts, err := c.server.host.MCP.PromptCommands(ctx, p.SessionID)
+		if err != nil { // the other commands can be used
+			c.server.log.Warn("the prompts of MCP servers cannot be listed", "session", p.SessionID, "err", err)
+		}
+		for _, d := range prompts {
+			info := api.CommandInfo{Name: d.Name, Description: d.Description, Kind: "skill", During: true}
+			if d.Hint != "" {
+				info.Input = &api.CommandInput{Hint: d.Hint, Required: d.Needed}
+			}
+			result.Commands = append(result.Commands, info)
+		}
+	}
 	return result, nil
 }
 
@@ -49,6 +62,10 @@ func (c *conn) invoke(ctx context.Context, p api.InvokeParams) (api.InvokeResult
 	text, found, err := c.server.host.Commands.Invoke(ctx, p.SessionID, name, p.Input)
 	if err != nil || found {
 		return api.InvokeResult{Kind: "text", Text: text}, noSession(p.SessionID, err)
+	}
+	prompt, found, err := c.server.host.MCP.ExpandPrompt(ctx, p.SessionID, name, p.Input)
+	if err != nil || found {
+		return api.InvokeResult{Kind: "agent-prompt", Prompt: prompt, Display: strings.TrimSpace("/" + name + " " + p.Input)}, noSession(p.SessionID, err)
 	}
 	fault, err := c.carry(ctx, p.SessionID, name, p.Input, p.Key)
 	if err == nil && fault != "" {

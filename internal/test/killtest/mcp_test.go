@@ -85,8 +85,14 @@ func serveMCP(dir string) int {
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}`+"\n", m.ID)
 		}
 	}
+	if os.Getenv(deafVariable) != "" {
+		select {} // a server that does not notice that nobody speaks with it any more
+	}
 	return 0
 }
+
+// deafVariable is the environment variable that makes a server go on when its input ends.
+const deafVariable = "ABIDE_KILLTEST_MCP_DEAF"
 
 // An mcpRun is a run of a turn that calls both tools of the server.
 type mcpRun struct {
@@ -119,7 +125,7 @@ func newMCPRun(t *testing.T) *mcpRun {
 		t.Fatal(err)
 	}
 	r := newRun(t, conversation{open, []exchange{{prompt: "Count, then ask."}}})
-	r.instructions.OneByOne = false
+	r.instructions.OneByOne, r.instructions.Servers = false, dir
 	return &mcpRun{r, dir, m}
 }
 
@@ -170,6 +176,12 @@ func (r *mcpRun) judgeEffects(want []string) {
 	if effects := r.lines("effects"); !slices.Equal(effects, want) {
 		r.t.Errorf("the effects are %q, want %q", effects, want)
 	}
+	r.judgeServers()
+}
+
+// judgeServers reports the servers that still run.
+func (r *mcpRun) judgeServers() {
+	r.t.Helper()
 	for _, pid := range r.lines("servers") {
 		n, err := strconv.Atoi(pid)
 		if err != nil || !errors.Is(syscall.Kill(n, 0), syscall.ESRCH) {

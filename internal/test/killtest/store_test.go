@@ -89,6 +89,7 @@ type faultyStore struct {
 	eventlog.Store
 	stop    stop
 	on      kindStop
+	kill    func() // kills the victim, or something else
 	tools   *countingTools
 	reports *reporter
 	steps   *stepCounter
@@ -126,9 +127,10 @@ func (m *faultyStore) write(id event.SessionID, events []event.Event, do func() 
 	n := int(m.n.Add(1))
 	concerned := (m.on.Session == "" || m.on.Session == id) && slices.ContainsFunc(events, func(e event.Event) bool { return e.Type == m.on.Kind })
 	here := func(p point) bool { return m.stop == stop{n, p} || concerned && m.on.Point == p }
+	if here(before) {
+		m.kill()
+	}
 	switch {
-	case here(before):
-		die()
 	case here(refused):
 		return errRefused
 	case here(full):
@@ -141,7 +143,7 @@ func (m *faultyStore) write(id event.SessionID, events []event.Event, do func() 
 		return err
 	}
 	if here(committed) {
-		die()
+		m.kill()
 	}
 	m.reports.send(stored(n, events))
 	return nil

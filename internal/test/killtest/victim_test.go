@@ -20,6 +20,8 @@ type instructions struct {
 	Stop     stop     // the point at which the victim dies, if any
 	On       kindStop // the kind of events at whose write the victim dies, if any
 	Step     step     // the step at which the victim dies, if any
+	Kill     []string // what dies at the stop; the victim alone if nil
+	Servers  string   // folder in which the MCP servers note their processes
 	OneByOne bool     // true if parallel calls finish one after the other
 	ReadOnly bool     // true if the data folder is mounted read-only
 	Args     []string // arguments of the program; those of an SDK if nil
@@ -69,7 +71,7 @@ func victim(text string) int {
 		Version: "test", Tools: tools.tools(), Retries: retries, LookTime: lookTime, AtStep: steps.reached,
 		Wrap: func(s eventlog.Store) eventlog.Store {
 			reports.send(report{Engine: true})
-			return &faultyStore{Store: s, stop: o.Stop, on: o.On, tools: tools, reports: reports, steps: steps}
+			return &faultyStore{Store: s, stop: o.Stop, on: o.On, kill: o.kill, tools: tools, reports: reports, steps: steps}
 		},
 	})
 }
