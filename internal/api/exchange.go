@@ -125,6 +125,9 @@ type CommandsParams struct {
 	SessionID event.SessionID `json:"sessionId"`
 	Builtins  *bool           `json:"includeBuiltins,omitempty"`
 	Clients   *bool           `json:"includeClientCommands,omitempty"`
+	Skills    *bool           `json:"includeSkills,omitempty"`
+	// Prompts is an addition of abide: true to list the prompts of the session's MCP servers.
+	Prompts bool `json:"abideIncludePrompts,omitempty"`
 }
 
 // CommandsResult lists commands.
@@ -136,8 +139,24 @@ type CommandsResult struct {
 type CommandInfo struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	Kind        string `json:"kind"` // "builtin" or "client"
+	Kind        string `json:"kind"` // CommandBuiltin, CommandClient, CommandSkill or CommandPrompt
 	During      bool   `json:"allowDuringAgentExecution"`
+
+	Input *CommandInput `json:"input,omitempty"` // nil if nothing is known of its input
+}
+
+// The kinds of commands.
+const (
+	CommandBuiltin = "builtin" // the runtime carries it out
+	CommandClient  = "client"  // a client carries it out
+	CommandSkill   = "skill"   // the model is told a skill
+	CommandPrompt  = "prompt"  // the model is told what an MCP server has made of the input
+)
+
+// A CommandInput says what is written behind the name of a command.
+type CommandInput struct {
+	Hint     string `json:"hint"`
+	Required bool   `json:"required,omitempty"`
 }
 
 // InvokeParams carries out a command of the runtime.
@@ -150,9 +169,19 @@ type InvokeParams struct {
 
 // InvokeResult is what the command says.
 type InvokeResult struct {
-	Kind string `json:"kind"` // "text" or "completed"
+	Kind string `json:"kind"` // InvokedText, InvokedDone or InvokedPrompt
 	Text string `json:"text,omitempty"`
+
+	Prompt  string `json:"prompt,omitempty"`        // message to be sent, by whoever has invoked the command
+	Display string `json:"displayPrompt,omitempty"` // what people are shown of it
 }
+
+// What came of a command that was invoked.
+const (
+	InvokedText   = "text"         // it says something
+	InvokedDone   = "completed"    // a client has carried it out
+	InvokedPrompt = "agent-prompt" // a message is to be sent to the agent
+)
 
 // ExecuteParams lets a client carry out its command.
 type ExecuteParams struct {

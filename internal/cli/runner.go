@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -198,7 +200,27 @@ func (r *runner) openParams() (api.OpenParams, error) {
 	// This process ends with the answer: a summary in the background would be lost,
 	// and requested again by the next run.
 	p.InfiniteSessions = &event.InfiniteSessions{Background: new(float64)}
+	p.Discover = true // a person wants the skills of the project, and has some of their own
+	if r.flags.workspace == "" {
+		p.SkillDirectories = ownSkills()
+	}
 	return p, err
+}
+
+// ownSkills returns the folders with skills of the user.
+func ownSkills() []string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil
+	}
+	var found []string
+	for _, dir := range []string{".agents/skills", ".claude/skills"} {
+		dir = filepath.Join(home, filepath.FromSlash(dir))
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			found = append(found, dir)
+		}
+	}
+	return found
 }
 
 // streaming reports whether answers are wanted in pieces.

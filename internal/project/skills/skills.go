@@ -37,7 +37,7 @@ const (
 )
 
 // projectDirs are the folders of a project that contain skills.
-var projectDirs = []string{".github/skills", ".agents/skills"}
+var projectDirs = []string{".github/skills", ".agents/skills", ".claude/skills"}
 
 // Folders returns the folders of a project that may contain skills. They need not exist.
 func Folders(project string) []string {
