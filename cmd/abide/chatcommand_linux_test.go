@@ -36,6 +36,8 @@ func TestCommandsOfSkillsAndServers(t *testing.T) {
 	x.typed("/nothing here\r")
 	x.sees(`/nothing is no command.*› /nothing here`)
 	x.typed("\x15/help\r")
+	x.sees(`help · `)
+	x.typed("G")
 	x.sees(`Of skills, MCP servers and other clients\n/dance +How to dance`)
 	x.typed("q")
 	id := regexp.MustCompile(`--resume\s+(\S+)`).FindStringSubmatch(x.leaves())[1]

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	uv "github.com/charmbracelet/ultraviolet"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
@@ -197,6 +198,9 @@ func (c *chat) View() tea.View { return tea.NewView("") }
 
 // Update takes in a key or an event.
 func (c *chat) Update(m tea.Msg) (tea.Model, tea.Cmd) {
+	if _, answer := m.(uv.UnknownCsiEvent); answer {
+		return c, nil // the screen has read it, and nothing is to be drawn
+	}
 	cmd := c.update(m)
 	if c.leaving || c.failed != nil || c.screen.Err() != nil {
 		return c, tea.Quit

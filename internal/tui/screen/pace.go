@@ -85,7 +85,7 @@ func (p *pace) answered(now time.Time) {
 		p.least = took
 	}
 	switch took -= p.least; { // a line may be long, and yet take much
-	case took <= prompt && p.at >= p.window/2:
+	case took <= prompt && p.written >= p.window/2:
 		p.window = min(2*p.window, mostWindow)
 	case took > prompt:
 		p.window = min(p.window, max(leastWindow, int(float64(p.at)*float64(prompt)/float64(took))))

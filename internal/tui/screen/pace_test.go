@@ -24,6 +24,8 @@ type slowLine struct {
 	sent   []byte
 	closed bool
 	done   chan struct{}
+
+	answering sync.WaitGroup
 }
 
 func newSlowLine(columns, rows, bytesPerSecond int, answer func([]byte)) *slowLine {
@@ -31,7 +33,7 @@ func newSlowLine(columns, rows, bytesPerSecond int, answer func([]byte)) *slowLi
 	l.vt.SetScrollbackSize(10_000)
 	l.more = sync.NewCond(&l.mu)
 	if answer != nil {
-		go func() {
+		l.answering.Go(func() {
 			buf := make([]byte, 256)
 			for {
 				n, err := l.vt.Read(buf)
@@ -40,7 +42,7 @@ func newSlowLine(columns, rows, bytesPerSecond int, answer func([]byte)) *slowLi
 				}
 				answer(buf[:n])
 			}
-		}()
+		})
 	}
 	go func() {
 		defer close(l.done)
@@ -80,6 +82,7 @@ func (l *slowLine) close() {
 	l.mu.Unlock()
 	<-l.done
 	_ = l.vt.InputPipe().(io.Closer).Close() // it is memory
+	l.answering.Wait()
 }
 
 // shows reports whether a row of the screen contains a text.
@@ -167,5 +170,33 @@ func TestATerminalThatSaysNothing(t *testing.T) {
 		if !strings.Contains(strings.Join(line.all(), "\n"), "line 1999") {
 			t.Error("the last line is not shown")
 		}
+	})
+}
+
+// TestALongLineIsNotSlow: a terminal that is far away, and takes much, is not slow.
+func TestALongLineIsNotSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s *screen.Screen
+		line := newSlowLine(80, 24, 1_000_000, func(p []byte) {
+			time.Sleep(600 * time.Millisecond)
+			s.Read(p)
+		})
+		s = screen.New(line, 80, 24, screen.Options{Paced: true})
+		for i := range 100 {
+			s.Draw(live(i, 5))
+			time.Sleep(33 * time.Millisecond)
+		}
+		began := time.Now()
+		for i := range 1000 {
+			s.Append(text.Plain(fmt.Sprintf("line %d %s", i, strings.Repeat("x", 60))))
+		}
+		s.Flush()
+		if took := time.Since(began); took > 20*time.Second || s.Slow() {
+			t.Errorf("1,000 lines take %v; it is slow: %t", took, s.Slow())
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		line.close()
 	})
 }
