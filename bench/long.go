@@ -71,7 +71,7 @@ func (l long) fill(n int) {
 	events = events[:1+slices.IndexFunc(events, func(e event.Event) bool { return e.Type == event.SessionIdle })]
 	info.Active, info.Waiting, info.Questions = false, false, 0
 	for i := len(events); i < n; i++ {
-		events = append(events, got(event.Encode(event.Head{ID: event.NewID(), Time: time.Now()}, event.SessionInfoData{InfoType: "notification", Message: strings.Repeat("noted ", 30)})))
+		events = append(events, got(event.Encode(event.Head{ID: event.NewID(), Time: time.Now()}, event.SessionInfoData{InfoType: "notification", Message: fmt.Sprintf("%d: %s", i, strings.Repeat("noted ", 30))})))
 	}
 	store := got(sqlite.Open(context.Background(), filepath.Join(home, "abide.db"), sqlite.Options{Sync: eventlog.Normal}))
 	appendAll(store, "s", events, info)

@@ -90,7 +90,7 @@ func run(dir, only, abide string, pairs int) error {
 
 // measureOthers runs the measurements that are not about plain turns.
 func measureOthers(at place, only, abide string, pairs int) error {
-	if err := errors.Join(measureStreams(at, only, pairs), measureRequests(only, pairs), measureSearches(only, pairs), measureWorkspaces(at, only, pairs), measureFanouts(at, only, pairs), measureCommands(at, only, abide, pairs), measureMemory(at, only), measureRecall(at, only), measureMillion(at, only), measureLoads(at, only, pairs), measureLongSession(at, only), measureWaiting(at, only, abide), measureParked(at, only, abide), measureMCP(at, only, abide), measureLong(at, only, abide)); err != nil || only != "" {
+	if err := errors.Join(measureStreams(at, only, pairs), measureRequests(only, pairs), measureSearches(only, pairs), measureWorkspaces(at, only, pairs), measureFanouts(at, only, pairs), measureCommands(at, only, abide, pairs), measureMemory(at, only), measureRecall(at, only), measureMillion(at, only), measureLoads(at, only, pairs), measureLongSession(at, only), measureWaiting(at, only, abide), measureParked(at, only, abide), measureMCP(at, only, abide), measureLong(at, only, abide), measureChat(at, only, abide)); err != nil || only != "" {
 		return err
 	}
 	fmt.Println()

@@ -142,13 +142,13 @@ func (a *adapter) readEverything(t *testing.T, c *client.Client) error {
 		return err
 	}
 	prompts := make(map[string]api.CommandInfo)
-	for _, command := range commands.Commands {
+	for _, command := range commands {
 		prompts[command.Name] = command
 	}
 	if prompts["everything:simple-prompt"].Kind != "skill" || prompts["everything:args-prompt"].Input == nil || !prompts["everything:args-prompt"].Input.Required {
-		t.Errorf("the commands: %+v", commands.Commands)
+		t.Errorf("the commands: %+v", commands)
 	}
-	made, err := c.Invoke(a.ctx, api.InvokeParams{SessionID: id, Name: "everything:args-prompt", Input: "Paris state=Texas"})
+	made, err := c.InvokeCommand(a.ctx, api.InvokeParams{SessionID: id, Name: "everything:args-prompt", Input: "Paris state=Texas"})
 	if err != nil || made.Kind != "agent-prompt" || !strings.Contains(made.Prompt, "Paris") || !strings.Contains(made.Prompt, "Texas") {
 		t.Errorf("a prompt as a command: %+v, %v", made, err)
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -26,6 +28,24 @@ func startChat(t *testing.T, dir string, columns, rows int, args ...string) *cha
 	x := &chatTerminal{terminal: newTerminal(t)}
 	screen := vt.NewEmulator(columns, rows)
 	screen.SetScrollbackSize(100_000)
+	answers := make(chan []byte, 100) // of the terminal, which does not wait until they are read
+	go func() {
+		buf := make([]byte, 256)
+		for {
+			n, err := screen.Read(buf)
+			if err != nil {
+				close(answers)
+				return
+			}
+			answers <- bytes.Clone(buf[:n])
+		}
+	}()
+	go func() {
+		for answer := range answers {
+			_, _ = x.keys.Write(answer) // the program may have ended
+		}
+	}()
+	t.Cleanup(func() { _ = screen.InputPipe().(io.Closer).Close() })
 	x.mu.Lock()
 	x.emulator = screen // it is memory alone, so nothing closes it while the output is read
 	x.mu.Unlock()
@@ -327,7 +347,7 @@ func TestOverlaysLeaveNothingBehind(t *testing.T) {
 	before := x.sees(`Edited\.\n+› `)
 	for _, o := range [][3]string{
 		{"/help\r", `Ctrl-S +send now`, "q"}, {"\x0f", `  file_text:`, "q"}, {"/sessions\r", `type to search names`, "\x1b"},
-		{"/rewind\r", `would restore .*a\.txt`, "\x1b"}, {"/tasks\r", `nothing found`, "\x1b"}, {"/context\r", `tokens`, "q"},
+		{"/rewind\r", `would restore .*a\.txt`, "\x1b"}, {"\x1b\x1b", `would restore .*a\.txt`, "\x1b"}, {"/tasks\r", `nothing found`, "\x1b"}, {"/context\r", `tokens`, "q"},
 		{"/cost\r", `REQUESTS`, "q"}, {"/diff\r", `changes · ↑`, "q"}, {"/rules\r", `there are no rules`, "q"},
 	} {
 		x.typed(o[0])

@@ -37,6 +37,13 @@ func serveMCP() {
 		calls++
 		return say(strconv.Itoa(calls)), nil, nil
 	})
+	s.AddPrompt(&sdk.Prompt{
+		Name: "review", Description: "Reviews a file \x1b[2J\u202e",
+		Arguments: []*sdk.PromptArgument{{Name: "file", Required: true}, {Name: "how"}},
+	}, func(_ context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+		text := "Review " + r.Params.Arguments["file"] + " (" + r.Params.Arguments["how"] + ") \x1b]0;title\a"
+		return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{{Role: "user", Content: &sdk.TextContent{Text: text}}}}, nil
+	})
 	if err := s.Run(context.Background(), &sdk.StdioTransport{}); err != nil {
 		os.Exit(1)
 	}

@@ -137,13 +137,20 @@ type CommandsResult struct {
 type CommandInfo struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	Kind        string `json:"kind"` // "builtin", "client" or "skill"
+	Kind        string `json:"kind"` // CommandBuiltin, CommandClient or CommandSkill
 	During      bool   `json:"allowDuringAgentExecution"`
 
-	Input *CommandInput `json:"input,omitempty"` // what can be written behind it; nil if nothing is known
+	Input *CommandInput `json:"input,omitempty"` // nil if nothing is known of its input
 }
 
-// CommandInput is what can be written behind a command.
+// The kinds of commands.
+const (
+	CommandBuiltin = "builtin" // the runtime carries it out
+	CommandClient  = "client"  // a client carries it out
+	CommandSkill   = "skill"   // a message comes of it: that of a skill, or of a prompt of an MCP server
+)
+
+// A CommandInput says what is written behind the name of a command.
 type CommandInput struct {
 	Hint     string `json:"hint"`
 	Required bool   `json:"required,omitempty"`
@@ -159,11 +166,19 @@ type InvokeParams struct {
 
 // InvokeResult is what the command says.
 type InvokeResult struct {
-	Kind    string `json:"kind"` // "text", "agent-prompt" or "completed"
-	Text    string `json:"text,omitempty"`
-	Prompt  string `json:"prompt,omitempty"`        // message that the client sends with an agent-prompt
-	Display string `json:"displayPrompt,omitempty"` // what people see of it
+	Kind string `json:"kind"` // InvokedText, InvokedDone or InvokedPrompt
+	Text string `json:"text,omitempty"`
+
+	Prompt  string `json:"prompt,omitempty"`        // message to be sent, by whoever has invoked the command
+	Display string `json:"displayPrompt,omitempty"` // what people are shown of it
 }
+
+// What came of a command that was invoked.
+const (
+	InvokedText   = "text"         // it says something
+	InvokedDone   = "completed"    // a client has carried it out
+	InvokedPrompt = "agent-prompt" // a message is to be sent to the agent
+)
 
 // ExecuteParams lets a client carry out its command.
 type ExecuteParams struct {

@@ -37,13 +37,14 @@ type SkillInvokedData struct {
 	Content     string `json:"content"` // content of the file as the model reads it
 	Description string `json:"description,omitempty"`
 	Source      string `json:"source,omitempty"`
-	Trigger     string `json:"trigger"` // SkillAsked or SkillLoaded
+	Trigger     string `json:"trigger"` // SkillAsked, SkillLoaded or SkillChosen
 }
 
 // The triggers of a skill: why the model is given it.
 const (
 	SkillAsked  = "agent-invoked" // the model asked for it
 	SkillLoaded = "context-load"  // the selected custom agent has the skill
+	SkillChosen = "user-invoked"  // a person asked for it
 )
 
 // SkillsChangedData is the body of session.skills_loaded: all skills of the session, for

@@ -47,6 +47,9 @@ func (m MCP) PromptCommands(ctx context.Context, id event.SessionID) ([]PromptCo
 	return list, nil
 }
 
+// maxPromptText is the number of bytes that a message may have which a prompt becomes.
+const maxPromptText = 512 << 10
+
 // ExpandPrompt returns the message that a person sends with the command of a prompt of an MCP
 // server. It reports false if no server has the prompt.
 func (m MCP) ExpandPrompt(ctx context.Context, id event.SessionID, name, input string) (text string, found bool, err error) {
@@ -70,7 +73,13 @@ func (m MCP) ExpandPrompt(ctx context.Context, id event.SessionID, name, input s
 			if err != nil {
 				return "", true, fmt.Errorf("command /%s: %w", name, err)
 			}
-			return mcp.PromptText(got), true, nil
+			if text = mcp.PromptText(got); text == "" {
+				return "", true, fmt.Errorf("command /%s: the prompt of the MCP server is empty", name)
+			}
+			if len(text) > maxPromptText {
+				return "", true, fmt.Errorf("command /%s: the prompt of the MCP server has %d bytes, more than %d KiB", name, len(text), maxPromptText>>10)
+			}
+			return text, true, nil
 		}
 	}
 	return "", false, nil

@@ -103,6 +103,20 @@ func (ks Skills) Read(ctx context.Context, id event.SessionID, k event.Skill) (e
 	return ks.host.readSkill(ctx, id, k, event.SkillAsked)
 }
 
+// Invoke tells the model a skill that a person has chosen, before its next request.
+func (ks Skills) Invoke(ctx context.Context, id event.SessionID, k event.Skill) error {
+	d, err := ks.host.readSkill(ctx, id, k, event.SkillChosen)
+	if err != nil {
+		return err
+	}
+	return ks.host.changeAny(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		return tx.record(d)
+	})
+}
+
 // readSkill returns the event that tells the model a skill.
 func (h *Host) readSkill(ctx context.Context, id event.SessionID, k event.Skill, trigger string) (event.SkillInvokedData, error) {
 	d := event.SkillInvokedData{Name: k.Name, Path: k.Path, Description: k.Description, Source: k.Source, Trigger: trigger}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	uv "github.com/charmbracelet/ultraviolet"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
@@ -81,12 +82,12 @@ func Run(ctx context.Context, opts Options) (Result, error) {
 	defer t.restore()
 	columns, rows := t.size()
 	c := &chat{opts: opts, ctx: ctx, terminal: t, columns: columns, rows: rows, now: time.Now}
-	opts.Screen.Size, opts.Screen.Settle = t.size, settleTime
+	opts.Screen.Size, opts.Screen.Settle, opts.Screen.Paced = t.size, settleTime, true
 	c.screen = screen.New(opts.Out, columns, rows, opts.Screen)
 	c.reset()
 	defer c.attached.Wait()
 	defer cancel()
-	program := tea.NewProgram(c, tea.WithContext(ctx), tea.WithInput(opts.In), tea.WithOutput(opts.Out), tea.WithoutRenderer(), tea.WithoutSignalHandler())
+	program := tea.NewProgram(c, tea.WithContext(ctx), tea.WithInput(&watchedInput{opts.In, c.screen.Read}), tea.WithOutput(opts.Out), tea.WithoutRenderer(), tea.WithoutSignalHandler())
 	c.send = program.Send
 	stop := t.watchSize(func(columns, rows int) { program.Send(tea.WindowSizeMsg{Width: columns, Height: rows}) })
 	if opts.Attach != nil {
@@ -105,6 +106,7 @@ func Run(ctx context.Context, opts Options) (Result, error) {
 	if closed := c.screen.Close(); err == nil {
 		err = closed
 	}
+	t.awaitAnswer(c.screen)
 	return Result{c.session.ID, c.working, len(c.questions.open) > 0}, errors.Join(c.failed, err)
 }
 
@@ -156,6 +158,7 @@ type chat struct {
 	early        []string // what was sent before the session was open
 	search       *search
 	complete     completion
+	brought      brought
 	overlay      overlay
 	attached     sync.WaitGroup // commands that have or had the terminal
 	notice       string
@@ -176,6 +179,7 @@ type queued struct{ id, text string }
 // reset forgets everything about the session.
 func (c *chat) reset() {
 	c.talk = block.New(c.opts.Blocks)
+	c.brought = brought{}
 	c.questions = questions{own: make(map[string]bool)}
 	c.status = status{branch: branch(c.opts.Dir)}
 	c.working, c.waits, c.stopping, c.queued = false, "", false, nil
@@ -194,6 +198,9 @@ func (c *chat) View() tea.View { return tea.NewView("") }
 
 // Update takes in a key or an event.
 func (c *chat) Update(m tea.Msg) (tea.Model, tea.Cmd) {
+	if _, answer := m.(uv.UnknownCsiEvent); answer {
+		return c, nil // the screen has read it, and nothing is to be drawn
+	}
 	cmd := c.update(m)
 	if c.leaving || c.failed != nil || c.screen.Err() != nil {
 		return c, tea.Quit
@@ -267,7 +274,11 @@ func (c *chat) fail(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
-	c.notify("error: " + strings.TrimSpace(err.Error()))
+	said := strings.TrimSpace(err.Error())
+	if method, cause, found := strings.Cut(said, " failed with message: "); found && strings.HasPrefix(method, "Request ") {
+		said = cause // which request of the protocol it was says nothing to a person
+	}
+	c.notify("error: " + said)
 }
 
 // remark adds lines of the program itself to the scrollback.

@@ -26,7 +26,7 @@ type slashCommand struct {
 // slashCommands returns the commands of the chat.
 func (c *chat) slashCommands() []slashCommand {
 	list := []slashCommand{
-		{"help", "commands and keys", func(c *chat, _ string) tea.Cmd { return c.page(newPager("help", c.help())) }},
+		{"help", "commands and keys", func(c *chat, _ string) tea.Cmd { return tea.Batch(c.page(newPager(helpTitle, c.help())), c.bring()) }},
 		{"model", "change the model: /model NAME", (*chat).setModel},
 		{"mode", "change the mode: interactive, plan or autopilot", (*chat).setMode},
 		{"plan", "plan mode: nothing is changed before you approve a plan", func(c *chat, _ string) tea.Cmd { return c.setMode(event.ModePlan) }},
@@ -58,12 +58,10 @@ func (c *chat) slash(said string) (tea.Cmd, bool) {
 			return cmd.do(c, strings.TrimSpace(rest)), true
 		}
 	}
-	if name == "" || strings.ContainsAny(name, "/.\n") {
+	if !c.isCommand("/"+name) && (name == "" || strings.ContainsAny(name, "/.\n")) {
 		return nil, false
 	}
-	c.editor.Set(said)
-	c.notify("/" + name + " is no command: /help lists them; to send it to the model, begin with a blank or another word")
-	return nil, true
+	return c.invoke(name, strings.TrimSpace(rest), said), true
 }
 
 // keyHelp are the keys of the chat.
@@ -81,6 +79,9 @@ Tab              answer the question that waits; complete a word
 Ctrl-Z           suspend
 @file  !command  name a file; run a command of your own and share its output`
 
+// helpTitle is the title of the page with commands and keys.
+const helpTitle = "help"
+
 // help returns the commands and keys.
 func (c *chat) help() []text.Line {
 	lines := []text.Line{text.Styled("Keys", text.Style{Bold: true})}
@@ -88,6 +89,12 @@ func (c *chat) help() []text.Line {
 	lines = append(lines, nil, text.Styled("Commands", text.Style{Bold: true}))
 	for _, cmd := range c.slashCommands() {
 		lines = append(lines, text.Plain(fmt.Sprintf("/%-15s %s", cmd.name, cmd.about)))
+	}
+	if len(c.brought.list) > 0 {
+		lines = append(lines, nil, text.Styled("Of skills, MCP servers and other clients", text.Style{Bold: true}))
+	}
+	for _, info := range c.brought.list {
+		lines = append(lines, text.Plain(fmt.Sprintf("/%-15s %s", text.OneLine(info.Name), about(info))))
 	}
 	return lines
 }
@@ -385,6 +392,7 @@ func (c *chat) externalEditor() tea.Cmd {
 		c.fail(err)
 		return nil
 	}
+	c.screen.Pause() // while keys are still read, so that the editor does not get what the terminal answers
 	cmd := &program{exec.Command("sh", "-c", name+` "$1"`, "sh", file.Name()), c}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.opts.In, c.opts.Out, c.opts.Out
 	return tea.Exec(&execution{cmd}, func(err error) tea.Msg {

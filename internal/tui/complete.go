@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/tui/text"
 )
 
@@ -32,8 +33,9 @@ func (c *chat) completions() tea.Cmd {
 	word := c.editor.Word()
 	c.complete.word, c.complete.at = word, 0
 	switch {
-	case strings.HasPrefix(word, "/") && strings.HasPrefix(c.editor.Text(), word) && !strings.Contains(word[1:], "/"):
+	case c.offersCommands(word):
 		c.complete.found = c.matchingCommands(word)
+		return c.bring()
 	case strings.HasPrefix(word, "@"):
 		return c.completeFile()
 	default:
@@ -42,12 +44,22 @@ func (c *chat) completions() tea.Cmd {
 	return nil
 }
 
+// offersCommands reports whether the word at the cursor may become a command.
+func (c *chat) offersCommands(word string) bool {
+	return strings.HasPrefix(word, "/") && strings.HasPrefix(c.editor.Text(), word) && !strings.Contains(word[1:], "/")
+}
+
 // matchingCommands returns the commands that a word may mean.
 func (c *chat) matchingCommands(word string) []offer {
 	var found []offer
 	for _, cmd := range c.slashCommands() {
 		if name := "/" + cmd.name; strings.HasPrefix(name, word) && name != word {
 			found = append(found, offer{name, cmd.about})
+		}
+	}
+	for _, info := range c.brought.list {
+		if name := "/" + info.Name; strings.HasPrefix(name, word) && name != word {
+			found = append(found, offer{name, about(info)})
 		}
 	}
 	return found
@@ -132,7 +144,7 @@ func (c *chat) completionKey(name string) (tea.Cmd, bool) {
 	case "tab":
 		c.accept()
 	case "enter":
-		if !strings.HasPrefix(p.word, "@") && p.at == 0 {
+		if p.at == 0 && c.isCommand(p.word) {
 			return nil, false // a command that is typed whole is carried out
 		}
 		c.accept()
@@ -142,6 +154,13 @@ func (c *chat) completionKey(name string) (tea.Cmd, bool) {
 		return nil, false
 	}
 	return nil, true
+}
+
+// isCommand reports whether a word is the whole name of a command.
+func (c *chat) isCommand(word string) bool {
+	name, found := strings.CutPrefix(word, "/")
+	return found && (slices.ContainsFunc(c.slashCommands(), func(cmd slashCommand) bool { return cmd.name == name }) ||
+		slices.ContainsFunc(c.brought.list, func(info api.CommandInfo) bool { return info.Name == name }))
 }
 
 // accept takes the offer.

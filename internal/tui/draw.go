@@ -48,7 +48,11 @@ func (c *chat) frame() screen.Frame {
 	waiting := c.queuedLines(min(room, maxQueued))
 	room -= len(waiting)
 	var lines []text.Line
-	live := c.talk.Live(c.columns, max(0, min(room-1, c.rows/2)), c.now())
+	most := c.rows / 2
+	if c.screen != nil && c.screen.Slow() {
+		most = slowRows
+	}
+	live := c.talk.Live(c.columns, max(0, min(room-1, most)), c.now())
 	if len(live) > 0 && room > 1 {
 		lines = append(append(lines, nil), live...)
 	} else if room > 0 && len(asked)+len(between)+len(waiting) > 0 || room > 1 {
@@ -64,6 +68,9 @@ func (c *chat) frame() screen.Frame {
 	}
 	return screen.Frame{Lines: lines, Row: row, Col: col}
 }
+
+// slowRows is the number of rows of what is under way on a slow terminal.
+const slowRows = 2
 
 // maxQueued is the number of messages that wait of which a line is shown, and maxPopup
 // the number of completions.

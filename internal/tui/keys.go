@@ -17,6 +17,19 @@ const twice = time.Second
 func (c *chat) key(m tea.KeyPressMsg) tea.Cmd {
 	name, typed := m.Keystroke(), m.Key().Text
 	c.lastKey = c.now()
+	if _, attached := c.overlay.(*attachment); name == "alt+esc" && !attached {
+		// Esc was pressed twice so fast that both came at once. An overlay is closed by one.
+		name = "esc"
+		if c.overlay == nil {
+			first := c.pressed(name, "", m)
+			return tea.Batch(first, c.pressed(name, "", m))
+		}
+	}
+	return c.pressed(name, typed, m)
+}
+
+// pressed handles a key by its name, and the text that it types.
+func (c *chat) pressed(name, typed string, m tea.KeyPressMsg) tea.Cmd {
 	if name != "ctrl+c" {
 		c.lastCtrlC = time.Time{}
 	}

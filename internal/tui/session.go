@@ -287,6 +287,8 @@ func (c *chat) event(e event.Event) tea.Cmd {
 		}
 	case event.TasksChanged:
 		return c.countTasks()
+	case event.MCPServersLoaded, event.MCPStatusChanged, event.MCPPromptsChanged, event.SkillsChanged, event.CommandsChanged:
+		return c.broughtChanged()
 	}
 	return nil
 }

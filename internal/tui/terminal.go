@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,9 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/term"
+	"golang.org/x/sys/unix"
+
+	"github.com/abide-run/abide/internal/tui/screen"
 )
 
 // A terminal is where the chat takes place.
@@ -33,6 +37,40 @@ func (t *terminal) restore() { _ = term.Restore(t.in.Fd(), t.before) } // there 
 
 // again makes every key reach the program after restore.
 func (t *terminal) again() { _, _ = term.MakeRaw(t.in.Fd()) } // keys then come line by line
+
+// A watchedInput is a terminal of which somebody else is shown what is read.
+type watchedInput struct {
+	*os.File
+	seen func([]byte)
+}
+
+func (w *watchedInput) Read(b []byte) (int, error) {
+	n, err := w.File.Read(b)
+	w.seen(b[:n])
+	return n, err
+}
+
+// answerTime is how long a chat that ends waits for an answer of the terminal.
+const answerTime = 2 * time.Second
+
+// awaitAnswer reads the answer that the terminal owes. It would be typed for the shell otherwise.
+func (t *terminal) awaitAnswer(s *screen.Screen) {
+	buf := make([]byte, 256)
+	for until := time.Now().Add(answerTime); s.Owes() && time.Now().Before(until); {
+		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(t.in.Fd()), Events: unix.POLLIN}}, int(time.Until(until).Milliseconds())+1)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || ready == 0 {
+			return
+		}
+		n, err := t.in.Read(buf)
+		if err != nil || n == 0 {
+			return
+		}
+		s.Read(buf[:n])
+	}
+}
 
 // usualColumns and usualRows are the size of a terminal that does not tell its own.
 const (

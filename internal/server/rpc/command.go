@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/event"
@@ -28,22 +30,34 @@ func (c *conn) commands(ctx context.Context, p api.CommandsParams) (api.Commands
 	}
 	if p.Builtins == nil || *p.Builtins {
 		for _, b := range session.Builtins {
-			result.Commands = append(result.Commands, api.CommandInfo{Name: b.Name, Description: b.Description, Kind: "builtin", During: b.During})
+			result.Commands = append(result.Commands, api.CommandInfo{Name: b.Name, Description: b.Description, Kind: api.CommandBuiltin, During: b.During})
 		}
 	}
 	if p.Clients == nil || *p.Clients {
 		_, commands := c.server.host.Clients.Abilities(p.SessionID)
 		for _, d := range commands {
-			result.Commands = append(result.Commands, api.CommandInfo{Name: d.Name, Description: d.Description, Kind: "client", During: true})
+			result.Commands = append(result.Commands, api.CommandInfo{Name: d.Name, Description: d.Description, Kind: api.CommandClient, During: true})
 		}
 	}
 	if p.Skills == nil || *p.Skills {
+		list, _, err := c.find(ctx, p.SessionID)
+		if err != nil {
+			return result, err
+		}
+		for _, k := range list {
+			if k.Enabled && k.UserInvocable && isWord(k.Name) {
+				result.Commands = append(result.Commands, api.CommandInfo{Name: k.Name, Description: k.Description, Kind: api.CommandSkill, During: true})
+			}
+		}
 		prompts, err := c.server.host.MCP.PromptCommands(ctx, p.SessionID)
 		if err != nil { // the other commands can be used
 			c.server.log.Warn("the prompts of MCP servers cannot be listed", "session", p.SessionID, "err", err)
 		}
 		for _, d := range prompts {
-			info := api.CommandInfo{Name: d.Name, Description: d.Description, Kind: "skill", During: true}
+			if !isWord(d.Name) {
+				continue
+			}
+			info := api.CommandInfo{Name: d.Name, Description: d.Description, Kind: api.CommandSkill, During: true}
 			if d.Hint != "" {
 				info.Input = &api.CommandInput{Hint: d.Hint, Required: d.Needed}
 			}
@@ -53,7 +67,8 @@ func (c *conn) commands(ctx context.Context, p api.CommandsParams) (api.Commands
 	return result, nil
 }
 
-// invoke carries out a command of the runtime, or lets the client that has it.
+// invoke carries out a command of the runtime, or lets the client that has it. A skill or a
+// prompt becomes a message, which whoever invokes it sends.
 func (c *conn) invoke(ctx context.Context, p api.InvokeParams) (api.InvokeResult, error) {
 	name := strings.TrimLeft(p.Name, "/")
 	if name == "" {
@@ -61,17 +76,42 @@ func (c *conn) invoke(ctx context.Context, p api.InvokeParams) (api.InvokeResult
 	}
 	text, found, err := c.server.host.Commands.Invoke(ctx, p.SessionID, name, p.Input)
 	if err != nil || found {
-		return api.InvokeResult{Kind: "text", Text: text}, noSession(p.SessionID, err)
+		return api.InvokeResult{Kind: api.InvokedText, Text: text}, noSession(p.SessionID, err)
 	}
-	prompt, found, err := c.server.host.MCP.ExpandPrompt(ctx, p.SessionID, name, p.Input)
-	if err != nil || found {
-		return api.InvokeResult{Kind: "agent-prompt", Prompt: prompt, Display: strings.TrimSpace("/" + name + " " + p.Input)}, noSession(p.SessionID, err)
+	if r, found, err := c.asMessage(ctx, p.SessionID, name, p.Input); err != nil || found {
+		return r, noSession(p.SessionID, err)
 	}
 	fault, err := c.carry(ctx, p.SessionID, name, p.Input, p.Key)
 	if err == nil && fault != "" {
 		err = said("command /%s: %s", name, fault)
 	}
-	return api.InvokeResult{Kind: "completed"}, err
+	return api.InvokeResult{Kind: api.InvokedDone}, err
+}
+
+// asMessage returns the message that a skill or a prompt of an MCP server stands for. It
+// reports false if there is neither, or a client has a command of that name.
+func (c *conn) asMessage(ctx context.Context, id event.SessionID, name, input string) (api.InvokeResult, bool, error) {
+	none := api.InvokeResult{}
+	if _, commands := c.server.host.Clients.Abilities(id); slices.ContainsFunc(commands, func(d event.Command) bool { return strings.EqualFold(d.Name, name) }) {
+		return none, false, nil
+	}
+	r := api.InvokeResult{Kind: api.InvokedPrompt, Display: strings.TrimSpace("/" + name + " " + input)}
+	list, _, err := c.find(ctx, id)
+	if err != nil {
+		return none, false, err
+	}
+	if at := slices.IndexFunc(list, func(k event.SkillState) bool { return k.Enabled && k.Name == name }); at >= 0 {
+		r.Prompt = strings.TrimSpace(fmt.Sprintf("Use the skill %q. %s", name, input))
+		return r, true, c.server.host.Skills.Invoke(ctx, id, list[at].Skill)
+	}
+	prompt, found, err := c.server.host.MCP.ExpandPrompt(ctx, id, name, input)
+	r.Prompt = prompt
+	return r, found, err
+}
+
+// isWord reports whether a name can be written as the name of a command.
+func isWord(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || unicode.IsSpace(r) })
 }
 
 // execute lets the client that has a command carry it out.

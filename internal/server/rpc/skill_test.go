@@ -167,3 +167,37 @@ func TestAnAgentIsToldItsSkills(t *testing.T) {
 		t.Errorf("an agent without skills is told %v, and has %v", got, p.toolNames())
 	}
 }
+
+// A person's skill is a command: the model is told it, and whoever invokes it sends a message.
+func TestASkillIsACommand(t *testing.T) {
+	dir := skilled(t, t.TempDir(), "dance")
+	p := newSkilled(t).open(api.SessionCreate, object{"skillDirectories": []string{dir}})
+	listed := func(with bool) bool {
+		var list api.CommandsResult
+		p.must(api.CommandsList, object{"sessionId": "s", "includeSkills": with}, &list)
+		return slices.Contains(list.Commands, api.CommandInfo{Name: "dance", Description: "How to dance", Kind: api.CommandSkill, During: true})
+	}
+	if !listed(true) || listed(false) {
+		t.Errorf("listed if wanted: %t, if not: %t", listed(true), listed(false))
+	}
+	var r api.InvokeResult
+	p.must(api.CommandsInvoke, object{"sessionId": "s", "name": "dance", "input": "slowly"}, &r)
+	if r.Kind != api.InvokedPrompt || r.Display != "/dance slowly" || !strings.Contains(r.Prompt, "slowly") {
+		t.Errorf("invoked: %+v", r)
+	}
+	if d := data[event.SkillInvokedData](t, p.await(event.SkillInvoked)); d.Content != "Do it twice." || d.Trigger != event.SkillChosen {
+		t.Errorf("the model is told %+v", d)
+	}
+	p.must(api.SessionSend, object{"sessionId": "s", "prompt": r.Prompt}, nil)
+	told := false
+	for d := data[event.UserMessageData](t, p.await(event.UserMessage)); ; d = data[event.UserMessageData](t, p.await(event.UserMessage)) {
+		if told = d.Source == "skill-dance"; told {
+			break
+		}
+	}
+	p.await(event.SessionIdle)
+	p.must(api.SkillsDisable, object{"sessionId": "s", "name": "dance"}, nil)
+	if fault := p.refused(api.CommandsInvoke, object{"sessionId": "s", "name": "dance"}); listed(true) || !strings.Contains(fault.Message, "Unknown command: /dance") {
+		t.Errorf("a skill that is off is a command: %v", fault)
+	}
+}

@@ -198,7 +198,7 @@ func (c *Conversation) Live(columns, rows int, now time.Time) []text.Line {
 	var lines []text.Line
 	switch {
 	case c.answer.Source() != "":
-		lines = c.answer.Lines(columns)
+		lines = c.answer.Tail(columns)
 	case c.thoughts != "":
 		lines = c.lastThoughts(columns)
 	}
@@ -217,7 +217,7 @@ func (c *Conversation) Live(columns, rows int, now time.Time) []text.Line {
 func (c *Conversation) Arriving(columns, rows int) []text.Line {
 	switch {
 	case c.answer.Source() != "":
-		return split(c.answer.Lines(columns), columns, rows)
+		return split(c.answer.Tail(columns), columns, rows)
 	case c.thoughts != "":
 		return split(c.lastThoughts(columns), columns, rows)
 	}

@@ -58,6 +58,42 @@ func (d *Document) Append(more string) { d.source += more }
 
 // Lines returns the lines of the text for some columns.
 func (d *Document) Lines(columns int) []text.Line {
+	return d.lines(columns, func(last string) string { return last })
+}
+
+// Tail returns lines that end as those of Lines do. Of a last block that is very long, only the
+// end is drawn: it is drawn again whenever a piece of it arrives.
+func (d *Document) Tail(columns int) []text.Line { return d.lines(columns, tail) }
+
+// maxTail is the number of bytes of the last block that Tail draws.
+const maxTail = 16 << 10
+
+// tail returns the end of a long block. Where it begins changes rarely, so that its lines stay
+// where they are.
+func tail(block string) string {
+	const step = maxTail / 2
+	if len(block) <= maxTail {
+		return block
+	}
+	from := (len(block) - step) / step * step
+	at := strings.IndexAny(block[from:], " \n")
+	if at < 0 {
+		return strings.ToValidUTF8(block[from:], "")
+	}
+	from += at + 1
+	fence := ""
+	for line := range strings.Lines(block[:from]) {
+		trimmed := strings.TrimLeft(line, " ")
+		fence = nextFence(fence, trimmed, len(line)-len(trimmed))
+	}
+	if fence != "" {
+		return fence + "\n" + block[from:]
+	}
+	return block[from:]
+}
+
+// lines returns the lines of the text, and of what is left of its last block.
+func (d *Document) lines(columns int, left func(string) string) []text.Line {
 	if columns != d.columns {
 		d.from, d.done, d.columns = 0, nil, columns
 	}
@@ -69,7 +105,7 @@ func (d *Document) Lines(columns int) []text.Line {
 		d.done = joined(d.done, block(d.source[d.from:d.from+n], columns))
 		d.from += n
 	}
-	return joined(d.done[:len(d.done):len(d.done)], block(d.source[d.from:], columns))
+	return joined(d.done[:len(d.done):len(d.done)], block(left(d.source[d.from:]), columns))
 }
 
 // joined appends the lines of a block to those before it, with an empty line between.

@@ -1,6 +1,7 @@
 package markdown_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode"
@@ -155,3 +156,39 @@ func TestDiffShowsAllLinesOfAHunk(t *testing.T) {
 		t.Errorf("shown:\n%s", got)
 	}
 }
+
+// The end of a long block is drawn as the whole is, and lines stay where they are while it grows.
+func TestTheTailOfALongBlock(t *testing.T) {
+	last := func(lines []text.Line, n int) string {
+		var shown []string
+		for _, l := range lines[max(0, len(lines)-n):] {
+			shown = append(shown, l.String())
+		}
+		return strings.Join(shown, "\n")
+	}
+	var code, words markdown.Document
+	code.Append("Look:\n\n```go\n")
+	for i := range 5000 {
+		code.Append(fmt.Sprintf("a := *b* // %d\n", i))
+		words.Append(fmt.Sprintf("%d; ", i))
+	}
+	if whole, tail := last(code.Lines(80), 40), last(code.Tail(80), 40); whole != tail {
+		t.Errorf("code is drawn as\n%s\nwant\n%s", tail, whole)
+	}
+	before := strings.Split(last(words.Tail(80), 10), "\n")
+	if len(words.Tail(80)) > 300 || !strings.HasSuffix(before[9], "4999;") {
+		t.Errorf("%d lines, the last is %q", len(words.Tail(80)), before[9])
+	}
+	words.Append(strings.Repeat("more ", 16))
+	if after := strings.Split(last(words.Tail(80), 10), "\n"); after[7] != before[8] && after[8] != before[8] {
+		t.Errorf("lines have moved:\n%s\nbefore:\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
+	}
+	unbroken := markdown.Document{}
+	unbroken.Append(strings.Repeat("ä", maxUnbroken))
+	if got := last(unbroken.Tail(80), 1); strings.Trim(got, "ä") != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+// maxUnbroken is the length of a word that is longer than what is drawn.
+const maxUnbroken = 50_001

@@ -5,13 +5,15 @@
 //   - Lines and the live region below them are written together, at most a screen at a
 //     time, so that no state between two writes has a line twice or misses one.
 //   - While an overlay is shown on the alternate screen, lines wait.
-//   - Nothing waits for the terminal: a slow one gets fewer frames, and every line.
+//   - Nothing waits for the terminal: a slow one gets fewer frames, and every line. What it
+//     has not shown yet is known by its answers, if it gives any.
 package screen
 
 import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -59,6 +61,9 @@ type Options struct {
 	// the live region are is known only if the terminal has the size that it tells, and
 	// tmux tells changes that follow each other after up to a quarter of a second.
 	Settle time.Duration
+	// Paced means that the terminal is asked what it has shown. Its answers have to be
+	// passed to [Screen.Read].
+	Paced bool
 }
 
 // A Screen is one terminal. Its methods may be called from any goroutine.
@@ -78,6 +83,7 @@ type Screen struct {
 	settled time.Time   // when the size counts as settled
 	paused  bool        // true while another program has the terminal
 	closed  bool
+	pace    pace
 	err     error // error of the terminal
 
 	// What the terminal shows. Only the goroutine of run, or pause and Close when it does
@@ -178,8 +184,12 @@ func (s *Screen) Flush() {
 func (s *Screen) Pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.paused {
+		return
+	}
 	s.paused = true
 	s.awaitWrite()
+	s.awaitAnswer() // it would be typed for the other program
 	for s.err == nil && !s.look() {
 		s.changed.Wait() // a timer ends it
 	}
@@ -221,6 +231,12 @@ func (s *Screen) run() {
 			s.changed.Wait() // a timer ends it
 			continue
 		}
+		if until, held := s.pace.held(time.Now()); held && s.err == nil && !s.paused && !s.closed {
+			timer := s.wake(until)
+			s.changed.Wait()
+			timer.Stop()
+			continue
+		}
 		switch {
 		case s.err != nil:
 			return
@@ -260,6 +276,9 @@ func (s *Screen) step() {
 		s.drawInline(&b)
 	}
 	b.WriteString(endUpdate)
+	if s.opts.Paced && !s.closed {
+		s.pace.ask(&b, time.Now())
+	}
 	s.write(b.Bytes())
 }
 
@@ -294,6 +313,9 @@ func (s *Screen) drawInline(b *bytes.Buffer) {
 	b.WriteString(hideCursor)
 	shown := s.fit(s.frame.Lines)
 	lines := s.encode(shown)
+	if s.typedAlone(b, shown, lines) {
+		return
+	}
 	part := s.nextPart(len(lines))
 	if len(part) > 0 || s.resized || s.columns != s.drawnCols || s.rows != s.drawnRows {
 		s.top(b)
@@ -319,12 +341,33 @@ func (s *Screen) drawInline(b *bytes.Buffer) {
 	s.dirty = s.dirty || len(s.waiting) > 0
 }
 
-// nextPart takes lines that wait: as many as fit above the live region, at least one.
+// typedAlone writes the row of the cursor alone if more has changed and the terminal is slow:
+// who types sees the keys first. It reports false if everything is to be written.
+func (s *Screen) typedAlone(b *bytes.Buffer, shown []text.Line, lines []string) bool {
+	row := s.frame.Row - (len(s.frame.Lines) - len(lines))
+	if !s.pace.slow || s.resized || s.columns != s.drawnCols || s.rows != s.drawnRows || len(lines) != len(s.drawn) || row < 0 || row >= len(lines) || lines[row] == s.drawn[row] {
+		return false
+	}
+	s.move(b, row)
+	b.WriteString(eraseLine + lines[row])
+	s.drawn[row], s.lines[row] = lines[row], shown[row]
+	s.shownRow, s.shownCol = s.frame.Row, s.frame.Col
+	s.place(b)
+	s.dirty = true
+	return true
+}
+
+// nextPart takes lines that wait: as many as fit above the live region, at least one. A slow
+// terminal gets few at a time.
 func (s *Screen) nextPart(live int) []text.Line {
-	room := max(1, s.rows-live)
+	room, left := max(1, s.rows-live), math.MaxInt
+	if s.pace.slow {
+		left = s.pace.window
+	}
 	n := 0
 	for n < len(s.waiting) {
-		if room -= s.waiting[n].Rows(s.columns); room < 0 && n > 0 {
+		left -= s.waiting[n].Width()
+		if room -= s.waiting[n].Rows(s.columns); (room < 0 || left < 0) && n > 0 {
 			break
 		}
 		n++
