@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,7 +24,10 @@ type Server struct {
 
 	Beat     int64 // counts up for as long as the server lives
 	Dead     bool  // true if another server has found that it does not
-	Sessions int   // number of sessions that it owns
+	Sessions int   // number of sessions that it owns, without their agents
+	Busy     int   // number of sessions in which something is under way
+	Draining bool  // true if it claims nothing, and hands over what it owns
+	Self     bool  // true for the server that was asked
 }
 
 // A Pace says how servers watch each other. A zero value stands for the usual one.
@@ -68,6 +72,9 @@ type life struct {
 	pace  Pace
 	seen  watch // used only by run
 
+	draining atomic.Bool  // true if the server claims nothing any more
+	busy     atomic.Int64 // number of sessions in which something is under way
+
 	stop    context.CancelFunc
 	stopped chan struct{} // closed when run has returned
 
@@ -88,7 +95,7 @@ func (l *life) join(ctx context.Context, conn *pgx.Conn) error {
 		}
 		if !shared {
 			// Programs that know nothing of owners must not write from now on.
-			if _, err := tx.Exec(ctx, "UPDATE meta SET shared = true, generation = generation + 1, oldest = greatest(oldest, 2)"); err != nil {
+			if _, err := tx.Exec(ctx, "UPDATE meta SET shared = true, generation = generation + 1, oldest = greatest(oldest, 3)"); err != nil {
 				return err
 			}
 			if _, err := tx.Exec(ctx, freeAllJobs); err != nil {
@@ -184,13 +191,15 @@ func (l *life) tick(ctx context.Context, conn **pgx.Conn) error {
 // round beats, looks at the others, and buries those that are dead.
 func (l *life) round(ctx context.Context, conn *pgx.Conn) error {
 	sent := sinceBoot()
-	done, err := conn.Exec(ctx, "UPDATE servers SET beat = beat + 1 WHERE id = $1 AND NOT dead", []byte(l.me.ID))
+	var draining bool
+	err := conn.QueryRow(ctx, "UPDATE servers SET beat = beat + 1, busy = $2 WHERE id = $1 AND NOT dead RETURNING draining", []byte(l.me.ID), l.busy.Load()).Scan(&draining)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return eventlog.ErrFenced
+	}
 	if err != nil {
 		return err
 	}
-	if done.RowsAffected() == 0 {
-		return eventlog.ErrFenced
-	}
+	l.draining.Store(draining)
 	l.noteBeat(sent)
 	others, err := readServers(ctx, conn, "WHERE s.id <> $1", []byte(l.me.ID))
 	if err != nil {
@@ -305,7 +314,7 @@ func bury(ctx context.Context, conn *pgx.Conn) error {
 // The statements that free jobs whose holders are gone. They are due at once, whatever the clocks say.
 const (
 	freeAllJobs = "UPDATE jobs SET holder = '', due = 0 WHERE holder <> ''"
-	freeJobsOf  = `UPDATE jobs j SET holder = '', due = 0 FROM sessions s JOIN owners o ON o.name = s.name
+	freeJobsOf  = `UPDATE jobs j SET holder = '', due = 0 FROM sessions s JOIN owners o ON o.name = coalesce(s.family, s.name)
 		WHERE s.id = j.session AND o.server = $1 AND j.holder <> ''`
 )
 
@@ -318,11 +327,11 @@ func readServers(ctx context.Context, conn *pgx.Conn, where string, args ...any)
 	return pgx.CollectRows(rows, scanServer)
 }
 
-const selectServers = `SELECT s.id, s.machine, s.address, s.version, s.beat, s.dead, (SELECT count(*) FROM owners o WHERE o.server = s.id) FROM servers s `
+const selectServers = `SELECT s.id, s.machine, s.address, s.version, s.beat, s.dead, s.draining, s.busy, (SELECT count(*) FROM owners o WHERE o.server = s.id) FROM servers s `
 
 func scanServer(row pgx.CollectableRow) (s Server, err error) {
 	var id, machine, address, version []byte
-	err = row.Scan(&id, &machine, &address, &version, &s.Beat, &s.Dead, &s.Sessions)
+	err = row.Scan(&id, &machine, &address, &version, &s.Beat, &s.Dead, &s.Draining, &s.Busy, &s.Sessions)
 	s.ID, s.Machine, s.Address, s.Version = string(id), string(machine), string(address), string(version)
 	return s, err
 }
@@ -333,8 +342,38 @@ func (s *Store) Servers(ctx context.Context) ([]Server, error) {
 		return nil, err
 	}
 	list, err := collect(ctx, s.reading, scanServer, selectServers+"ORDER BY s.dead, s.address, s.id")
+	for i := range list {
+		list[i].Self = s.life != nil && list[i].ID == s.life.me.ID
+	}
 	return list, s.readError(err)
 }
+
+// NoteBusy notes in how many sessions something is under way. The next beat tells the others.
+func (s *Store) NoteBusy(n int) {
+	if s.life != nil {
+		s.life.busy.Store(int64(n))
+	}
+}
+
+// Draining reports whether this server is to claim nothing and to hand over what it owns.
+func (s *Store) Draining() bool { return s.life != nil && s.life.draining.Load() }
+
+// Drain makes a live server hand over what it owns. The error is ErrNoServer if there is none.
+func (s *Store) Drain(ctx context.Context, id string) error {
+	return s.queue.Do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
+		done, err := tx.Exec(ctx, "UPDATE servers SET draining = true WHERE id = $1 AND NOT dead", []byte(id))
+		if err == nil && done.RowsAffected() == 0 {
+			return refusal{ErrNoServer}
+		}
+		return err
+	}})
+}
+
+// ErrNoServer means that there is no live server with an id.
+var ErrNoServer = errors.New("no such server")
+
+// Beats returns the time between two beats of this server.
+func (s *Store) Beats() time.Duration { return s.life.pace.Beat }
 
 // aloneAfter waits until it is sure that no server shares the tables any more, and removes the
 // rows of those that do not live. It is for a process that wants the store alone.
