@@ -44,6 +44,9 @@ type Client struct {
 	// prompt. They are nil if it does not want to.
 	Hook      Hook
 	Transform Transform
+	// Lost tells the client that another server works on the session, and that the client is not
+	// attached any more. It does not wait. It is nil if no client has to know.
+	Lost func()
 }
 
 // A TokenFunc returns the token of a provider, which is only sent to the endpoint.
@@ -240,12 +243,17 @@ func (cs Clients) InUse(id event.SessionID) bool {
 func (cs Clients) Follow(ctx context.Context, id event.SessionID, at event.Seq, viewer Viewer) (*View, func(), error) {
 	var view *View
 	var s *Session
-	err := cs.host.inspect(ctx, id, func(tx *txn) error {
+	follow := func(tx *txn) error {
 		s = tx.s
 		view = s.feed.open(viewer, at)
 		view.pieces = true
 		return nil
-	})
+	}
+	attend := cs.host.inspect
+	if cs.host.isShared() { // what happens is shown by the server that works on the session
+		attend = cs.host.maintained
+	}
+	err := attend(ctx, id, follow)
 	if err != nil {
 		return nil, nil, err
 	}

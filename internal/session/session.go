@@ -39,6 +39,7 @@ type Session struct {
 	busy        bool         // true while something is under way; see isBusy
 	recordedMCP recordedMCP
 	another     string // model that has answered instead of the one that was asked, as people were told
+	owned       bool   // true if the state in memory was read after this server had claimed the session
 	held        bool   // true while another session is asked whether this one goes on; see budgets
 
 	// These are what the session does beside its own goroutine: see activities.
@@ -78,8 +79,18 @@ func (s *Session) isNeeded() bool {
 // transact makes one transaction of a batch of intents and of everything that follows
 // from them.
 func (s *Session) transact(batch []*intent) {
+	if s.host.isShared() {
+		if err := s.own(batch); !s.owned {
+			s.look(batch, err)
+			return
+		}
+	}
 	found := s.state == nil
-	if err := s.load(); err != nil {
+	err := s.load()
+	if err == nil {
+		err = s.checkOwned()
+	}
+	if err != nil {
 		for _, in := range batch {
 			in.finish(in.runUnread(s, err))
 		}
@@ -98,7 +109,7 @@ func (s *Session) transact(batch []*intent) {
 		in.err = in.run(tx)
 		looked = looked && in.readOnly
 	}
-	err := tx.err
+	err = tx.err
 	if err == nil && s.state.Seq > 0 && !looked && !tx.stays && s.host.Work.GoesOn(s.id) {
 		err = s.advance(tx)
 	}
@@ -114,6 +125,7 @@ func (s *Session) transact(batch []*intent) {
 		s.followUp(tx)
 	}
 	if s.state != nil && (s.state.Seq == 0 || (tx.unload && s.isQuiet())) {
+		s.owned = s.owned && s.state.Seq > 0 // the append that makes a session claims it
 		s.state = nil
 		s.secrets.keys.Store(nil)
 	}
@@ -128,6 +140,13 @@ func (s *Session) commitOrDiscard(tx *txn, err error) error {
 				f()
 			}
 			return nil
+		}
+		if errors.Is(err, eventlog.ErrNotOwner) {
+			s.lose(err)
+			for _, f := range tx.onFailure {
+				f()
+			}
+			return err
 		}
 		s.retryLater()
 	}

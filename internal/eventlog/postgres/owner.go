@@ -145,22 +145,29 @@ func familyOf(id event.SessionID, events []event.Event) event.SessionID {
 // Claim makes this server the owner of sessions and their agents, of all of them or none. It has to
 // be called before their logs are read, so that nothing is read that another server still writes.
 // The error is an *eventlog.Owned if another server owns one of them or has to, and an
-// *eventlog.Away if that server does not run.
+// *eventlog.Away if that server does not run. A session that does not exist is not claimed: the
+// append that makes it does that.
 func (s *Store) Claim(ctx context.Context, ids ...event.SessionID) error {
 	if s.life == nil || len(ids) == 0 {
 		return s.queue.Open(ctx)
 	}
-	families := make([]event.SessionID, len(ids))
-	for i, id := range ids {
-		var err error
-		if families[i], _, err = s.family(ctx, id); err != nil {
+	var families []event.SessionID
+	for _, id := range ids {
+		family, exists, err := s.family(ctx, id)
+		if err != nil {
 			return err
+		}
+		if exists {
+			families = append(families, family)
 		}
 	}
 	return s.claimFamilies(ctx, families...)
 }
 
 func (s *Store) claimFamilies(ctx context.Context, families ...event.SessionID) error {
+	if len(families) == 0 {
+		return s.queue.Open(ctx)
+	}
 	var fence int64
 	err := s.queue.Do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) (err error) {
 		fence, err = s.life.claim(ctx, tx, families)
