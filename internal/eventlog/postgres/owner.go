@@ -193,7 +193,14 @@ func (s *Store) Owns(id event.SessionID) bool {
 // OwnedFamilies lists the sessions that this server owns, without their agents.
 func (s *Store) OwnedFamilies() []event.SessionID { return s.claims.owned() }
 
-// Owner returns the other live server that owns a session; nil if there is none.
+// IsOfFamily reports whether a session that this server has written to belongs to a family.
+func (s *Store) IsOfFamily(id, family event.SessionID) bool {
+	of, known := s.claims.family(id)
+	return known && of == family
+}
+
+// Owner returns the other live server that owns a session, or has its files and commands; nil if
+// there is none.
 func (s *Store) Owner(ctx context.Context, id event.SessionID) (*eventlog.Owned, error) {
 	if s.life == nil || s.Owns(id) {
 		return nil, s.queue.Open(ctx)
@@ -203,8 +210,10 @@ func (s *Store) Owner(ctx context.Context, id event.SessionID) (*eventlog.Owned,
 		return nil, err
 	}
 	var server, address []byte
-	err = s.reading.QueryRow(ctx, `SELECT s.id, s.address FROM owners o JOIN servers s ON s.id = o.server
-		WHERE o.name = $1 AND NOT s.dead AND s.id <> $2`, []byte(family), []byte(s.life.me.ID)).Scan(&server, &address)
+	err = s.reading.QueryRow(ctx, `SELECT s.id, s.address FROM servers s
+		WHERE NOT s.dead AND s.id <> $2 AND (EXISTS (SELECT 1 FROM owners o WHERE o.name = $1 AND o.server = s.id)
+			OR s.machine <> $3 AND EXISTS (SELECT 1 FROM sessions f WHERE f.name = $1 AND NOT f.deleted AND f.machine <> '' AND f.machine = s.machine)) LIMIT 1`,
+		[]byte(family), []byte(s.life.me.ID), []byte(s.life.me.Machine)).Scan(&server, &address)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -15,7 +16,21 @@ import (
 	"github.com/abide-run/abide/internal/seal"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(filepath.Dir(keyFile()))
+		os.Exit(code)
+	}))
+}
+
+// keyFile returns the path of the key file of the servers in tests.
+var keyFile = sync.OnceValue(func() string {
+	dir, err := os.MkdirTemp("", "abide-key-")
+	if err != nil {
+		panic(err)
+	}
+	return filepath.Join(dir, seal.FileName)
+})
 
 // open opens a store, which is closed at the end of the test.
 func open(t testing.TB, url string) *Store {

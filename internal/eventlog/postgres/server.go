@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/seal"
 )
 
 // A Server is one of the processes that share the tables.
@@ -59,7 +60,14 @@ func (p Pace) orUsual() Pace {
 // process that has the store open with [Open] is fenced by the first server that joins.
 func Join(ctx context.Context, url string, opts eventlog.Options, me Server, pace Pace) (*Store, error) {
 	me.ID = rand.Text()
-	return start(ctx, url, opts, &life{me: me, pace: pace.orUsual(), seen: watch{}, stopped: make(chan struct{}), beaten: make(chan struct{})})
+	keys, err := seal.OpenFile(opts.KeyFile)
+	if err == nil {
+		_, err = keys.Ready()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return start(ctx, url, opts, &life{me: me, keys: keys.IDs(), pace: pace.orUsual(), seen: watch{}, stopped: make(chan struct{}), beaten: make(chan struct{})})
 }
 
 // applicationName is the name of a server's connections in the database.
@@ -69,6 +77,7 @@ func applicationName(server string) string { return "abide " + server }
 type life struct {
 	store *Store
 	me    Server
+	keys  []seal.ID // keys of this server; all servers have one of them
 	pace  Pace
 	seen  watch // used only by run
 
@@ -93,6 +102,9 @@ func (l *life) join(ctx context.Context, conn *pgx.Conn) error {
 		if err := tx.QueryRow(ctx, "SELECT shared FROM meta WHERE id = 1 FOR UPDATE").Scan(&shared); err != nil {
 			return err
 		}
+		if err := l.checkKeys(ctx, tx); err != nil {
+			return err
+		}
 		if !shared {
 			// Programs that know nothing of owners must not write from now on.
 			if _, err := tx.Exec(ctx, "UPDATE meta SET shared = true, generation = generation + 1, oldest = greatest(oldest, 3)"); err != nil {
@@ -114,6 +126,26 @@ func (l *life) join(ctx context.Context, conn *pgx.Conn) error {
 		_, err := tx.Exec(ctx, "INSERT INTO writers (server, generation) VALUES ($1, 1)", []byte(l.me.ID))
 		return err
 	})
+}
+
+// errOtherKey means that a server could not open what the others have sealed.
+var errOtherKey = errors.New("the key file of this server has none of the keys of the log: give all servers the same file as --cluster-key-file, which for the log of a single engine is its " + seal.FileName)
+
+// checkKeys refuses a server with another key than the others have, and notes the key of the first.
+func (l *life) checkKeys(ctx context.Context, tx pgx.Tx) error {
+	var ids [][]byte
+	for _, id := range l.keys {
+		ids = append(ids, id[:])
+	}
+	var some, ours bool
+	if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM keys), EXISTS (SELECT 1 FROM keys WHERE id = ANY($1))", ids).Scan(&some, &ours); err != nil {
+		return err
+	}
+	if some && !ours {
+		return errOtherKey
+	}
+	_, err := tx.Exec(ctx, "INSERT INTO keys (id) VALUES ($1) ON CONFLICT DO NOTHING", ids[0])
+	return err
 }
 
 // leave removes the server with all that it owns. If the database is away, the others find out.

@@ -34,7 +34,7 @@ var (
 // join opens a store as one of several servers. It is closed at the end of the test.
 func join(t testing.TB, url, address string, pace Pace) *Store {
 	t.Helper()
-	s, err := Join(t.Context(), url, eventlog.Options{KeyFile: filepath.Join(t.TempDir(), seal.FileName)}, Server{Machine: "m", Address: address, Version: "v"}, pace)
+	s, err := Join(t.Context(), url, eventlog.Options{KeyFile: keyFile()}, Server{Machine: "m", Address: address, Version: "v"}, pace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -670,7 +670,7 @@ func TestAnAgentBelongsToTheServerOfItsSession(t *testing.T) {
 // at joins a store as a server with a data folder of its own.
 func at(t testing.TB, url, name string) *Store {
 	t.Helper()
-	s, err := Join(t.Context(), url, eventlog.Options{KeyFile: filepath.Join(t.TempDir(), seal.FileName)}, Server{Machine: name, Address: name, Version: "v"}, patient)
+	s, err := Join(t.Context(), url, eventlog.Options{KeyFile: keyFile()}, Server{Machine: name, Address: name, Version: "v"}, patient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -729,7 +729,7 @@ func TestWhatWorksOnAMachineStaysThere(t *testing.T) {
 func TestWhatIsOlderStaysWhereItIsClaimedFirst(t *testing.T) {
 	c := postgrestest.Start(t)
 	url := c.SchemaURL("older")
-	alone, err := Open(t.Context(), url, eventlog.Options{KeyFile: filepath.Join(t.TempDir(), seal.FileName)})
+	alone, err := Open(t.Context(), url, eventlog.Options{KeyFile: keyFile()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -793,5 +793,18 @@ func TestAServerThatIsDrainedClaimsNothing(t *testing.T) {
 	}
 	if _, err := say(t, a, "new", eventlog.End{}, "a"); !errors.Is(err, eventlog.ErrNotOwner) || errors.As(err, &owned) {
 		t.Errorf("it is alone: %v", err)
+	}
+}
+
+func TestServersHaveOneKey(t *testing.T) {
+	c := postgrestest.Start(t)
+	url := c.SchemaURL("keys")
+	join(t, url, "a", patient)
+	other := eventlog.Options{KeyFile: filepath.Join(t.TempDir(), seal.FileName)}
+	if s, err := Join(t.Context(), url, other, Server{Address: "b"}, patient); err == nil || !strings.Contains(err.Error(), "--cluster-key-file") {
+		t.Errorf("a server with another key joins: %v, %v", s, err)
+	}
+	if n := c.Exec(t, "keys", "SELECT count(*) FROM servers"); n != "1" {
+		t.Errorf("%s servers have joined", n)
 	}
 }

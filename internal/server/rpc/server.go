@@ -56,6 +56,8 @@ type Options struct {
 	// Places is what people allow for longer than a session. It is forgotten with
 	// the server if nil.
 	Places *places.Places
+	// Servers are those that share the store; nil if there is only this one.
+	Servers Servers
 	// MCP is the MCP servers that the user has added; nil if they are not kept.
 	MCP *mcp.Store
 	// Trust is the folders whose configuration the user trusts; nil if it is not kept.
@@ -113,7 +115,8 @@ type conn struct {
 	server  *Server
 	rpc     *jsonrpc.Conn
 	door    Door
-	serving context.Context // done when the server is about to leave
+	hangUp  context.CancelFunc // ends the connection
+	serving context.Context    // done when the server is about to leave
 
 	mu       sync.Mutex
 	admitted bool // connect succeeded
@@ -176,6 +179,7 @@ func (s *Server) Serve(ctx context.Context, rwc io.ReadWriteCloser, door Door) e
 	unwatch := s.host.Clients.WatchList(&session.Watcher{Tell: c.lifecycle})
 	defer unwatch()
 	ctx, cancel := context.WithCancel(ctx)
+	c.hangUp = cancel
 	var refills sync.WaitGroup
 	refills.Go(func() { c.refill(ctx) })
 	err := c.rpc.Run(ctx)
@@ -382,6 +386,7 @@ func (c *conn) wireError(method string, err error) error {
 	var ready *jsonrpc.Error
 	var bad errBadParams
 	var damage *eventlog.Damage
+	var away *eventlog.Away
 	kind := faultOf(err)
 	switch {
 	case errors.As(err, &ready):
@@ -390,6 +395,8 @@ func (c *conn) wireError(method string, err error) error {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", method, bad.error)
 	case errors.Is(err, session.ErrClosed), (c.door.Private || c.door.Retries) && lost(err):
 		return jsonrpc.Errorf(api.CodeShuttingDown, "SERVER_SHUTTING_DOWN")
+	case c.door.Private && errors.Is(err, eventlog.ErrNotOwner) && !errors.As(err, &away):
+		return elsewhere(err)
 	case errors.Is(err, session.ErrClash):
 		err = said("External tool name clash: %v", err)
 	case errors.Is(err, session.ErrPosition):
