@@ -57,6 +57,7 @@ type app struct {
 	mistake error          // mistake in the configuration of a project that is not trusted, and what holds of it; nil if there is none
 
 	storeURL   string          // URL of the log that a flag has named; empty if none has
+	servers    []string        // servers on other machines to use instead of a data folder
 	cluster    *daemon.Cluster // set if this process is one of several servers on one log
 	clusterKey string          // file with the key of those servers
 

@@ -217,6 +217,9 @@ const (
 
 // open opens the data folder: this process becomes its engine, or a relay to it.
 func (a *app) open(ctx context.Context, lifetime lifetime) (*daemon.Node, error) {
+	if len(a.servers) > 0 {
+		return a.openRemote(ctx)
+	}
 	dir, err := dataFolder(a.home, "ABIDE_HOME")
 	if err != nil {
 		return nil, err

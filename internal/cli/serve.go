@@ -76,6 +76,12 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	}
 	defer door.close()
 	door.hosts = f.hosts
+	if a.cluster != nil {
+		if err := a.listenCluster(ctx, dir, f.tokenFile); err != nil {
+			return err
+		}
+		defer a.cluster.Listener.Close()
+	}
 	node, err := a.open(ctx, permanent)
 	if err != nil {
 		return err
@@ -257,6 +263,9 @@ func (a *app) printListeners(dir string, d *serveListeners, node *daemon.Node) {
 		role = "relay; another abide is the engine"
 	}
 	a.out.printf("abide %s serves %s (%s)\n", a.opts.Version, dir, role)
+	if a.cluster != nil {
+		a.out.printf("shares its log with other servers, which reach it at %s\n", a.cluster.Advertise)
+	}
 	for _, l := range d.listeners {
 		a.out.printf("listening on %s\n", l.Addr())
 	}

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"context"
+	"log/slog"
+	"os"
 	"strconv"
 	"strings"
 
@@ -8,6 +11,7 @@ import (
 
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
+	"github.com/abide-run/abide/internal/daemon"
 )
 
 func (a *app) serversCommand() *cobra.Command {
@@ -94,4 +98,51 @@ func findServer(list []api.Server, name string) (api.Server, error) {
 		return found[0], nil
 	}
 	return api.Server{}, usagef("%q is ambiguous: give the id that abide servers shows", name)
+}
+
+// openRemote connects to servers on other machines, with the token of their clients.
+func (a *app) openRemote(ctx context.Context) (*daemon.Node, error) {
+	level, err := logLevel(a.logLevel)
+	if err != nil {
+		return nil, err
+	}
+	for _, address := range a.servers {
+		if _, _, err := splitAddress("--server", address); err != nil {
+			return nil, err
+		}
+	}
+	token := os.Getenv("ABIDE_TOKEN")
+	if token == "" {
+		return nil, usagef("--server: set ABIDE_TOKEN to the token of the servers (the file token in the data folder of each, or its --token-file)")
+	}
+	node, err := daemon.OpenRemote(ctx, daemon.Remote{Servers: a.servers, Token: token, Log: slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level}))})
+	if err != nil {
+		return nil, configError(err)
+	}
+	return node, nil
+}
+
+// minToken is the length of a token that is too long to be guessed.
+const minToken = 20
+
+// listenCluster listens for the other servers of the log, and for the relays of clients.
+func (a *app) listenCluster(ctx context.Context, dir, file string) error {
+	token, kept, err := serveToken(dir, file)
+	if err != nil {
+		return err
+	}
+	list, err := listenOn(ctx, "--advertise", a.cluster.Advertise)
+	if err != nil {
+		return err
+	}
+	for _, l := range list[1:] {
+		l.Close()
+	}
+	a.cluster.Listener = list[0]
+	if len(token) < minToken {
+		a.err.printf("abide: the token in %s is too short for clients on other machines (--server): they are not let in; use %d characters or more\n", kept, minToken)
+		return nil
+	}
+	a.cluster.Token = token
+	return nil
 }

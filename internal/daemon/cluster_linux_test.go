@@ -217,3 +217,27 @@ func TestASessionWhoseMachineIsAwayIsReadAndForked(t *testing.T) {
 	q.must(api.SessionSend, api.SendParams{SessionID: "s", Prompt: "Reply with exactly: TWO"}, nil)
 	q.await(event.SessionIdle, 1)
 }
+
+// A question is listed and answered at every server.
+func TestAQuestionIsAnsweredAtAnotherServer(t *testing.T) {
+	c := newCluster(t)
+	a, b := c.server(t.TempDir()), c.server(t.TempDir())
+	p, q := connect(t, a), connect(t, b)
+	p.must(api.SessionCreate, api.OpenParams{SessionID: "s", RequestPermission: true}, nil)
+	p.must(api.SessionSend, api.SendParams{SessionID: "s", Prompt: "Run `echo ran`"}, nil)
+	asked, err := event.As[event.PermissionAskedData](p.await(event.PermissionAsked, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open api.QuestionsResult
+	eventually(t, "the question at the other server", func() bool {
+		q.must(api.Questions, struct{}{}, &open)
+		return len(open.Questions) == 1
+	})
+	var won api.Success
+	q.must(api.AnswerPermission, map[string]any{"sessionId": open.Questions[0].SessionID, "requestId": asked.RequestID, "result": map[string]string{"kind": "approve-once"}}, &won)
+	if !won.Success {
+		t.Error("the answer does not count")
+	}
+	p.await(event.SessionIdle, 1)
+}

@@ -92,7 +92,8 @@ type Config struct {
 // A Node is one process on a data folder.
 type Node struct {
 	config Config
-	folder *folder.Folder
+	folder *folder.Folder // nil if the servers are remote
+	remote *remoteServers // servers on other machines; nil if the engine is on this one
 	log    *slog.Logger
 
 	ctx    context.Context
@@ -165,8 +166,13 @@ func (n *Node) currentEngine() (*engine, error) {
 	return n.engine, n.failed
 }
 
-// Dir returns the absolute path of the data folder.
-func (n *Node) Dir() string { return n.folder.Dir() }
+// Dir returns the absolute path of the data folder; empty if there is none.
+func (n *Node) Dir() string {
+	if n.folder == nil {
+		return ""
+	}
+	return n.folder.Dir()
+}
 
 // Engine reports whether this process is the engine.
 func (n *Node) Engine() bool {
@@ -275,13 +281,11 @@ func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, door rpc.Do
 	if relayed {
 		defer n.relays.Done()
 	}
-	defaults, err := json.Marshal(n.config.Defaults)
+	options, err := n.relayOptions()
 	if err != nil {
 		return err
 	}
-	options := relay.Options{
-		Dial: n.dial, Token: n.folder.Token, Silent: n.reportSilence, Defaults: defaults, Store: n.ownStore(), Admit: admit(door.Token, door.Admitted), Log: n.log,
-	}
+	options.Admit = admit(door.Token, door.Admitted)
 	if door.Token != "" {
 		options.FirstFrame = gate.MaxFrame
 	}
@@ -290,6 +294,15 @@ func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, door rpc.Do
 		return err
 	}
 	return n.noteRefusal(r.Run(ctx))
+}
+
+// relayOptions returns the options of the relay of a client.
+func (n *Node) relayOptions() (relay.Options, error) {
+	if n.remote != nil {
+		return n.remote.options(), nil
+	}
+	defaults, err := json.Marshal(n.config.Defaults)
+	return relay.Options{Dial: n.dial, Token: n.folder.Token, Silent: n.reportSilence, Defaults: defaults, Store: n.ownStore(), Log: n.log}, err
 }
 
 // admit returns the function that decides about a client's first requests. It calls
@@ -600,6 +613,7 @@ func (e *engine) connect(n *Node) net.Conn {
 
 // close stops the sessions, then releases the folder.
 func (e *engine) close() error {
+	e.cancel()
 	if e.socket != nil {
 		e.socket.Close()
 	}

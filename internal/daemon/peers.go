@@ -198,9 +198,9 @@ func (n *Node) servePeer(e *engine, conn net.Conn) {
 	defer context.AfterFunc(e.ctx, func() { conn.Close() })()
 	switch purpose {
 	case peer.Server:
-		_ = e.server.Serve(e.ctx, secure, rpc.Door{Private: true}) // the other server logs why it ended
+		_ = e.server.Serve(e.ctx, secure, rpc.Door{Private: true, Elsewhere: true, Defaults: n.config.Defaults}) // the other server logs why it ended
 	case peer.Client:
-		_ = e.serveRouted(n, e.ctx, secure, rpc.Door{Private: true}) // the relay logs why it ended
+		_ = e.serveRouted(n, e.ctx, secure, rpc.Door{Private: true, Elsewhere: true, Defaults: n.config.Defaults}) // the relay logs why it ended
 	case peer.HTTP:
 		e.serveHTTPConn(n, secure, func(w http.ResponseWriter, r *http.Request) { e.answerHere(n, w, r) })
 	}

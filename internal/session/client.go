@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -249,11 +250,14 @@ func (cs Clients) Follow(ctx context.Context, id event.SessionID, at event.Seq, 
 		view.pieces = true
 		return nil
 	}
-	attend := cs.host.inspect
-	if cs.host.isShared() { // what happens is shown by the server that works on the session
-		attend = cs.host.maintained
+	var err error
+	shared := cs.host.isShared()
+	if shared { // who is to see what happens is at the server that works on the session
+		err = cs.host.maintained(ctx, id, follow)
 	}
-	err := attend(ctx, id, follow)
+	if !shared || errors.Is(err, eventlog.ErrNotOwner) { // what has happened can be read here
+		err = cs.host.inspect(ctx, id, follow)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

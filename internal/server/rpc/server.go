@@ -102,6 +102,9 @@ type Door struct {
 	Token    string // token that connect must present; none is needed if empty
 	Private  bool   // a process of ours: it may speak for others
 	Defaults api.Defaults
+	// Elsewhere is true if a process on another machine speaks, which is not configured like this one:
+	// the Defaults hold for its clients, and it may know the store by another name.
+	Elsewhere bool
 	// Positions is true if stored events are sent with their positions, as they are to a
 	// Private client.
 	Positions bool
@@ -266,7 +269,7 @@ func (c *conn) connect(req *jsonrpc.Request) (any, error) {
 	if err := c.checkToken(req); err != nil {
 		return nil, err
 	}
-	if p.Abide != nil && c.door.Private {
+	if p.Abide != nil && c.door.Private && !c.door.Elsewhere {
 		if err := c.server.checkStore(p.Abide.Store); err != nil {
 			return nil, err
 		}
@@ -295,7 +298,7 @@ func (c *conn) checkToken(req *jsonrpc.Request) error {
 func (c *conn) admit(p api.ConnectParams) {
 	c.mu.Lock()
 	c.admitted = true
-	if p.Abide != nil && c.door.Private {
+	if p.Abide != nil && c.door.Private && !c.door.Elsewhere {
 		c.defaults = p.Abide.Defaults
 	}
 	c.mu.Unlock()
