@@ -212,7 +212,7 @@ func TestASessionWhoseMachineIsAwayIsReadAndForked(t *testing.T) {
 		t.Error("it cannot be read")
 	}
 	q.must(api.SessionsFork, api.ForkParams{SessionID: "s"}, nil)
-	a = c.server(dir)
+	c.server(dir)
 	q.must(api.SessionResume, api.OpenParams{SessionID: "s"}, nil) // passed on to its machine
 	q.must(api.SessionSend, api.SendParams{SessionID: "s", Prompt: "Reply with exactly: TWO"}, nil)
 	q.await(event.SessionIdle, 1)
