@@ -29,7 +29,8 @@ var errHandedOver = fmt.Errorf("%w: it was handed over", eventlog.ErrNotOwner)
 // isShared reports whether other servers work on sessions of the same store.
 func (h *Host) isShared() bool { return h.opts.Owners != nil }
 
-// own makes sure that what is in memory of the session is not older than the log. Intents that
+// own makes sure that what is in memory of the session is not older than the log. Of a session that
+// this server does not own, nothing is. Intents that
 // change the session claim it first, and fail with the error if another server works on it. Those
 // that only read get what the log says now.
 func (s *Session) own(batch []*intent) error {
@@ -43,7 +44,6 @@ func (s *Session) own(batch []*intent) error {
 	if s.owned {
 		s.lose(errHandedOver)
 	}
-	s.state, s.owned = nil, false
 	if !slices.ContainsFunc(batch, func(in *intent) bool { return !in.readOnly }) {
 		return nil
 	}

@@ -142,3 +142,23 @@ func passOn(conn net.Conn, address string) error {
 	}
 	return nil
 }
+
+// What one purpose is proved for counts for no other, although the secret is the same.
+func TestAProofIsForOnePurpose(t *testing.T) {
+	address, decided := listen(t, newDoor(t, map[Purpose]string{Server: "key", HTTP: "key"}))
+	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	proof, _, err := proofs(conn, Server, []byte("key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "abide http "+proof+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-decided; got != "refused" {
+		t.Errorf("the proof for another purpose is accepted for %s", got)
+	}
+}
