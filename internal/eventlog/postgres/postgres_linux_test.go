@@ -29,13 +29,21 @@ var keyFile = sync.OnceValue(func() string {
 	if err != nil {
 		panic(err)
 	}
-	return filepath.Join(dir, seal.FileName)
+	path := filepath.Join(dir, seal.FileName)
+	keys, err := seal.OpenFile(path)
+	if err == nil {
+		_, err = keys.Ready() // servers that start at the same moment must not all make it
+	}
+	if err != nil {
+		panic(err)
+	}
+	return path
 })
 
 // open opens a store, which is closed at the end of the test.
 func open(t testing.TB, url string) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), url, eventlog.Options{KeyFile: filepath.Join(t.TempDir(), seal.FileName)})
+	s, err := Open(t.Context(), url, eventlog.Options{KeyFile: keyFile()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -530,10 +530,10 @@ func TestASessionAndItsAgentsAreClaimedTogether(t *testing.T) {
 	c := postgrestest.Start(t)
 	url := c.SchemaURL("together")
 	a, b := join(t, url, "a", patient), join(t, url, "b", patient)
-	if err := a.Claim(t.Context(), "agent2", "x"); err != nil {
+	if err := a.claimFamilies(t.Context(), "agent2", "x"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Claim(t.Context(), "root", "agent1", "agent2", "root"); !errors.Is(err, eventlog.ErrNotOwner) {
+	if err := b.claimFamilies(t.Context(), "root", "agent1", "agent2", "root"); !errors.Is(err, eventlog.ErrNotOwner) {
 		t.Errorf("a claim of what is partly owned: %v", err)
 	}
 	if owned := c.Exec(t, "together", "SELECT count(*) FROM owners"); owned != "2" {
@@ -542,7 +542,7 @@ func TestASessionAndItsAgentsAreClaimedTogether(t *testing.T) {
 	if err := a.Release(t.Context(), "agent2"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Claim(t.Context(), "root", "agent1", "agent2", "root"); err != nil {
+	if err := b.claimFamilies(t.Context(), "root", "agent1", "agent2", "root"); err != nil {
 		t.Error(err)
 	}
 	if owned := c.Exec(t, "together", "SELECT count(*), count(DISTINCT fence) FROM owners WHERE name <> 'x'"); owned != "3|1" {
