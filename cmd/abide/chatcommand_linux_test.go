@@ -23,7 +23,7 @@ func TestCommandsOfSkillsAndServers(t *testing.T) {
 	x.typed("ance\t slowly\r") // Tab has nothing to complete
 	x.sees(`› Use the skill "dance". slowly\n\nyou said: <skill-context name="dance">.*Do it twice.*\n+› `)
 	x.typed("/st")
-	x.sees(`/story:review .*Reviews a file \\x1b\[2J\\u202e: /story:review <file> \[how\] \(prompt\)`)
+	x.sees(`/story:review .*Reviews a file \[2J<U\+202E>: /story:review <file> \[how\] \(prompt\)`)
 	x.typed("\r")
 	x.sees(`› /story:review\n`)
 	x.typed("\r")

@@ -82,6 +82,7 @@ const (
 	CodeAuthenticationRequired = -32001
 	CodeAuthenticationFailed   = -32002
 
+	CodeElsewhere  = -32010 // of abide: another server works on the session; see Elsewhere
 	CodeAttachment = -32011 // of abide: a file cannot be attached
 	CodeUnseen     = -32012 // of abide: the model cannot take an attachment
 

@@ -56,6 +56,11 @@ type app struct {
 	loaded  *config.Loaded // the configuration; nil before it is read
 	mistake error          // mistake in the configuration of a project that is not trusted, and what holds of it; nil if there is none
 
+	storeURL   string          // URL of the log that a flag has named; empty if none has
+	servers    []string        // servers on other machines to use instead of a data folder
+	cluster    *daemon.Cluster // set if this process is one of several servers on one log
+	clusterKey string          // file with the key of those servers
+
 	plain bool // true if nothing is to be drawn twice
 
 	launcher   *launcher    // the process that whoever started the command waits for; nil if it is this one

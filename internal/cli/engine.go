@@ -37,6 +37,16 @@ func (a *app) config(dir string) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
+	if a.storeURL != "" {
+		loaded.Config.Store.URL, loaded.Origins["store.url"] = a.storeURL, "--store"
+	}
+	if a.cluster != nil {
+		path, err := filepath.Abs(a.clusterKey)
+		if err != nil {
+			return daemon.Config{}, configError(err)
+		}
+		loaded.Config.Store.KeyFile = path
+	}
 	if err := checkStore(loaded); err != nil {
 		return daemon.Config{}, err
 	}
@@ -48,6 +58,7 @@ func (a *app) config(dir string) (daemon.Config, error) {
 		Instructions:  instructions.Rules{Names: loaded.Config.Instructions.Files, MaxBytes: loaded.Config.Instructions.MaxBytes},
 		Store:         loaded.Config.Store.URL,
 		KeyFile:       loaded.Config.Store.KeyFile,
+		Cluster:       a.cluster,
 		Tools:         a.opts.Tools,
 		Wrap:          a.opts.Wrap,
 		AtStep:        a.opts.AtStep,
@@ -229,6 +240,9 @@ const (
 
 // open opens the data folder: this process becomes its engine, or a relay to it.
 func (a *app) open(ctx context.Context, lifetime lifetime) (*daemon.Node, error) {
+	if len(a.servers) > 0 {
+		return a.openRemote(ctx)
+	}
 	dir, err := dataFolder(a.home, "ABIDE_HOME")
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/abide-run/abide/internal/approval"
@@ -22,8 +23,9 @@ type headlessFlags struct {
 	yolo     bool
 
 	// Flags of abide.
-	home  string
-	model string
+	home    string
+	model   string
+	servers string // servers on other machines, separated by commas
 }
 
 // parseHeadless parses the flags of the SDKs. Flags that have no meaning here are
@@ -43,6 +45,7 @@ func parseHeadless(args []string) (*headlessFlags, error) {
 	set.BoolVar(&f.yolo, "yolo", false, "")
 	set.StringVar(&f.home, "home", "", "")
 	set.StringVar(&f.model, "model", "", "")
+	set.StringVar(&f.servers, "server", "", "")
 	if err := set.Parse(args); err != nil {
 		return nil, usagef("%w (with --headless, only the flags that SDKs pass are accepted)", err)
 	}
@@ -51,6 +54,8 @@ func parseHeadless(args []string) (*headlessFlags, error) {
 		return nil, usagef("%q is not a flag (with --headless, only the flags that SDKs pass are accepted)", set.Arg(0))
 	case f.port < 0 || f.port > 65535:
 		return nil, usagef("--port: %d is not a port; use 0 to 65535", f.port)
+	case f.servers != "" && (!f.stdio || f.yolo || f.model != "" || f.home != ""):
+		return nil, usagef("--server goes with --stdio alone: the server decides the rest")
 	case f.idle < 0:
 		return nil, usagef("--session-idle-timeout: %d is negative; give a number of seconds", f.idle)
 	}
@@ -63,6 +68,14 @@ func (a *app) headless(ctx context.Context, args []string) error {
 	f, err := parseHeadless(args)
 	if err != nil {
 		return err
+	}
+	if f.servers != "" {
+		a.servers, a.logLevel = strings.Split(f.servers, ","), f.logLevel
+		node, err := a.openRemote(ctx)
+		if err != nil {
+			return err
+		}
+		return a.serveStdio(ctx, node)
 	}
 	c, err := a.headlessConfig(f)
 	if err != nil {
@@ -106,7 +119,11 @@ func (a *app) headlessStdio(ctx context.Context, c daemon.Config) error {
 	if err != nil {
 		return configError(err)
 	}
-	err = node.ServeStdio(ctx, interruptible(a.in), a.out)
+	return a.serveStdio(ctx, node)
+}
+
+func (a *app) serveStdio(ctx context.Context, node *daemon.Node) error {
+	err := node.ServeStdio(ctx, interruptible(a.in), a.out)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

@@ -138,8 +138,11 @@ func (r *runner) create(ctx context.Context) (active bool, err error) {
 }
 
 // elsewhere reports whether a new session works in another workspace than the machine of
-// the engine.
+// the engine, or with servers on other machines, which decide where it works.
 func (r *runner) elsewhere() (bool, error) {
+	if len(r.app.servers) > 0 {
+		return true, nil
+	}
 	loaded, err := r.app.settings()
 	if err != nil {
 		return false, err

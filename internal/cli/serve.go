@@ -23,38 +23,65 @@ With --listen, clients can connect over TCP, and with --http, programs and brows
 use sessions and durable commands over HTTP (see docs/HTTP.md). Both must present a
 token. It is read from --token-file or ABIDE_TOKEN; without either, one is created and
 kept in the data folder. Connections are not encrypted: to serve other machines, put a
-proxy with TLS in front, and name with --http-host what HTTP clients call it.`
+proxy with TLS in front, and name with --http-host what HTTP clients call it.
+
+With --store, --advertise and --cluster-key-file, several servers on several machines
+share a log in PostgreSQL. Each session is worked on by one of them; if a server dies,
+the others go on with its sessions. See docs/DEPLOY.md.`
+
+// serveFlags are the flags of abide serve.
+type serveFlags struct {
+	listen, web string
+	hosts       []string
+	tokenFile   string
+	store       string
+	advertise   string
+	clusterKey  string
+}
 
 func (a *app) serveCommand() *cobra.Command {
+	var f serveFlags
 	c := &cobra.Command{
 		Use:     "serve",
 		Short:   "Run the engine in the foreground",
 		Long:    serveHelp,
-		Example: "  abide serve\n  abide serve --listen 127.0.0.1:7480",
+		Example: "  abide serve\n  abide serve --listen 127.0.0.1:7480\n  abide serve --store postgres://abide@db/abide --advertise 10.0.0.7:7490 --cluster-key-file /etc/abide/cluster.key",
 		Args:    arguments(0, 0, "no arguments"),
 	}
-	listen := c.Flags().String("listen", "", "serve TCP clients on `ADDRESS:PORT`; port 0 means any free port")
-	web := c.Flags().String("http", "", "serve the API and the console over HTTP on `ADDRESS:PORT`")
-	hosts := c.Flags().StringSlice("http-host", nil, "`NAME` by which HTTP clients may call this server, beside its addresses and localhost")
-	file := c.Flags().String("token-file", "", "`FILE` with the token that TCP and HTTP clients must present")
+	c.Flags().StringVar(&f.listen, "listen", "", "serve TCP clients on `ADDRESS:PORT`; port 0 means any free port")
+	c.Flags().StringVar(&f.web, "http", "", "serve the API and the console over HTTP on `ADDRESS:PORT`")
+	c.Flags().StringSliceVar(&f.hosts, "http-host", nil, "`NAME` by which HTTP clients may call this server, beside its addresses and localhost")
+	c.Flags().StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token that TCP and HTTP clients must present")
+	c.Flags().StringVar(&f.store, "store", "", "`URL` of the log, instead of store.url of the configuration")
+	c.Flags().StringVar(&f.advertise, "advertise", "", "share the log with other servers, which reach this one at `HOST:PORT`")
+	c.Flags().StringVar(&f.clusterKey, "cluster-key-file", "", "`FILE` with the key that all servers of the log have; the first server makes it")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.serve(cmd.Context(), *listen, *web, *hosts, *file)
+		return a.serve(cmd.Context(), f)
 	}
 	return c
 }
 
 // serve runs abide serve.
-func (a *app) serve(ctx context.Context, address, web string, hosts []string, file string) error {
+func (a *app) serve(ctx context.Context, f serveFlags) error {
+	if err := a.takePart(f); err != nil {
+		return err
+	}
 	dir, err := dataFolder(a.home, "ABIDE_HOME")
 	if err != nil {
 		return err
 	}
-	door, err := openListeners(ctx, dir, address, web, file)
+	door, err := openListeners(ctx, dir, f.listen, f.web, f.tokenFile)
 	if err != nil {
 		return err
 	}
 	defer door.close()
-	door.hosts = hosts
+	door.hosts = f.hosts
+	if a.cluster != nil {
+		if err := a.listenCluster(ctx, dir, f.tokenFile); err != nil {
+			return err
+		}
+		defer a.cluster.Listener.Close()
+	}
 	node, err := a.open(ctx, permanent)
 	if err != nil {
 		return err
@@ -64,6 +91,26 @@ func (a *app) serve(ctx context.Context, address, web string, hosts []string, fi
 	door.close()
 	a.awaitOthers(node)
 	return closeNode(node, err)
+}
+
+// takePart notes where the log is, and whether this process shares it with other servers.
+func (a *app) takePart(f serveFlags) error {
+	a.storeURL = f.store
+	if f.advertise == "" && f.clusterKey == "" {
+		return nil
+	}
+	if f.advertise == "" || f.clusterKey == "" {
+		return usagef("--advertise and --cluster-key-file belong together: give both to each server of a log")
+	}
+	host, port, err := splitAddress("--advertise", f.advertise)
+	if err != nil {
+		return err
+	}
+	if ip, err := netip.ParseAddr(host); port == 0 || err == nil && ip.IsUnspecified() {
+		return usagef("--advertise: the other servers cannot reach %s: give the address or the name of this machine, and a port", f.advertise)
+	}
+	a.cluster, a.clusterKey = &daemon.Cluster{Advertise: f.advertise}, f.clusterKey
+	return nil
 }
 
 // awaitOthers waits until nothing is under way for other processes whose engine this is.
@@ -216,6 +263,9 @@ func (a *app) printListeners(dir string, d *serveListeners, node *daemon.Node) {
 		role = "relay; another abide is the engine"
 	}
 	a.out.printf("abide %s serves %s (%s)\n", a.opts.Version, dir, role)
+	if a.cluster != nil {
+		a.out.printf("shares its log with other servers, which reach it at %s\n", a.cluster.Advertise)
+	}
 	for _, l := range d.listeners {
 		a.out.printf("listening on %s\n", l.Addr())
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/abide-run/abide/internal/daemon/workspaces"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/postgres"
 	"github.com/abide-run/abide/internal/jsonrpc"
 	"github.com/abide-run/abide/internal/mcp"
 	"github.com/abide-run/abide/internal/memory/worker"
@@ -62,6 +63,7 @@ type Config struct {
 	// command, and does no upkeep.
 	Visitor bool
 
+	Cluster  *Cluster        // set if the engine is one of several servers on one log
 	Store    string          // URL of the log, as stores has it; a file in the data folder if empty
 	KeyFile  string          // path of the file with the key of the secrets, relative to the data folder; seal.FileName there if empty
 	Sync     eventlog.Sync   // guarantee of an acknowledged append
@@ -90,7 +92,8 @@ type Config struct {
 // A Node is one process on a data folder.
 type Node struct {
 	config Config
-	folder *folder.Folder
+	folder *folder.Folder // nil if the servers are remote
+	remote *remoteServers // servers on other machines; nil if the engine is on this one
 	log    *slog.Logger
 
 	ctx    context.Context
@@ -123,7 +126,7 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 		return nil, err
 	}
 	c.Store = storeURL(c.Store, f.Database())
-	if err := errors.Join(stores.Check(c.Store), checkStoreName(c.Store, f.Dir(), KeyFile(c.KeyFile, f.Dir()))); err != nil {
+	if err := errors.Join(stores.Check(c.Store), c.checkCluster(), checkStoreName(c.Store, f.Dir(), KeyFile(c.KeyFile, f.Dir()))); err != nil {
 		return nil, err
 	}
 	c.OneCommand = c.OneCommand || c.Visitor
@@ -148,6 +151,13 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	return n, nil
 }
 
+// promotion returns the channel that is closed when this process becomes the engine, or never will.
+func (n *Node) promotion() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.promoted
+}
+
 // currentEngine returns the engine if it is in this process, or the reason why there will
 // never be one.
 func (n *Node) currentEngine() (*engine, error) {
@@ -156,8 +166,13 @@ func (n *Node) currentEngine() (*engine, error) {
 	return n.engine, n.failed
 }
 
-// Dir returns the absolute path of the data folder.
-func (n *Node) Dir() string { return n.folder.Dir() }
+// Dir returns the absolute path of the data folder; empty if there is none.
+func (n *Node) Dir() string {
+	if n.folder == nil {
+		return ""
+	}
+	return n.folder.Dir()
+}
 
 // Engine reports whether this process is the engine.
 func (n *Node) Engine() bool {
@@ -186,7 +201,11 @@ func (n *Node) Close() error {
 	}
 	n.cancel(errClosed)
 	n.work.Wait()
+	if c := n.config.Cluster; c != nil {
+		c.Listener.Close()
+	}
 	if e, _ := n.currentEngine(); e != nil {
+		e.running.Wait()
 		return e.close()
 	}
 	return nil
@@ -262,13 +281,11 @@ func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, door rpc.Do
 	if relayed {
 		defer n.relays.Done()
 	}
-	defaults, err := json.Marshal(n.config.Defaults)
+	options, err := n.relayOptions()
 	if err != nil {
 		return err
 	}
-	options := relay.Options{
-		Dial: n.dial, Token: n.folder.Token, Silent: n.reportSilence, Defaults: defaults, Store: n.ownStore(), Admit: admit(door.Token, door.Admitted), Log: n.log,
-	}
+	options.Admit = admit(door.Token, door.Admitted)
 	if door.Token != "" {
 		options.FirstFrame = gate.MaxFrame
 	}
@@ -277,6 +294,15 @@ func (n *Node) serve(ctx context.Context, client io.ReadWriteCloser, door rpc.Do
 		return err
 	}
 	return n.noteRefusal(r.Run(ctx))
+}
+
+// relayOptions returns the options of the relay of a client.
+func (n *Node) relayOptions() (relay.Options, error) {
+	if n.remote != nil {
+		return n.remote.options(), nil
+	}
+	defaults, err := json.Marshal(n.config.Defaults)
+	return relay.Options{Dial: n.dial, Token: n.folder.Token, Silent: n.reportSilence, Defaults: defaults, Store: n.ownStore(), Log: n.log}, err
 }
 
 // admit returns the function that decides about a client's first requests. It calls
@@ -297,7 +323,9 @@ func admit(token string, admitted func()) func(jsonrpc.Message) *jsonrpc.Error {
 func (n *Node) beginRelay() (e *engine, relayed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.engine == nil && n.failed == nil {
+	// If other servers share the log, every client has a relay: it survives that they take this
+	// server for dead.
+	if n.failed == nil && (n.engine == nil || n.config.Cluster != nil) {
 		n.relays.Add(1)
 		return nil, true
 	}
@@ -342,7 +370,7 @@ func (n *Node) dial(ctx context.Context) (net.Conn, error) {
 			}
 		}
 		select {
-		case <-n.promoted:
+		case <-n.promotion():
 		case <-time.After(pause):
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -369,17 +397,22 @@ func (s stdio) Close() error {
 
 // An engine runs the sessions of the folder.
 type engine struct {
-	lock   *folder.Lock
-	store  eventlog.Store
-	disk   eventlog.Store // the same store, without the wrapper of Config.Wrap
-	tools  *toolbox
-	worker *worker.Worker
-	host   *session.Host
-	server *rpc.Server
-	socket net.Listener
-	token  string       // token that processes of ours show on the socket
-	relays atomic.Int64 // number of connections of other processes
-	logins *mcp.Logins  // to MCP servers
+	lock    *folder.Lock
+	store   eventlog.Store
+	disk    eventlog.Store  // the same store, without the wrapper of Config.Wrap
+	shared  *postgres.Store // the same store if other servers share it; nil otherwise
+	tools   *toolbox
+	worker  *worker.Worker
+	host    *session.Host
+	server  *rpc.Server
+	socket  net.Listener
+	ctx     context.Context // done when the engine ends
+	cancel  context.CancelFunc
+	peers   *peers         // connections with the other servers; nil if there are none
+	running sync.WaitGroup // counts what the engine does by itself until its context is done
+	token   string         // token that processes of ours show on the socket
+	relays  atomic.Int64   // number of connections of other processes
+	logins  *mcp.Logins    // to MCP servers
 
 	remembered rpc.Memory
 	webOnce    sync.Once
@@ -389,9 +422,7 @@ type engine struct {
 // startEngine opens the store, listens, and continues unfinished turns unless this
 // process is there for one command.
 func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, error) {
-	store, err := stores.Open(ctx, n.config.Store, eventlog.Options{
-		Sync: n.config.Sync, Dir: n.folder.Dir(), KeyFile: KeyFile(n.config.KeyFile, n.folder.Dir()), Warn: n.warn, Used: n.folder.HasSessions(),
-	})
+	store, shared, err := n.openStore(ctx)
 	if err != nil {
 		lock.Close()
 		return nil, err
@@ -399,7 +430,13 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	if kind := folder.Network(n.folder.Dir()); kind != "" {
 		n.log.Warn("the data folder is on a network file system: "+folder.NetworkRisk, "folder", n.folder.Dir(), "kind", kind)
 	}
-	e := &engine{lock: lock, store: store, disk: store}
+	e := &engine{lock: lock, store: store, disk: store, shared: shared}
+	if shared != nil {
+		if e.peers, err = openPeers(n); err != nil {
+			return nil, errors.Join(err, store.Close(), lock.Close())
+		}
+	}
+	e.ctx, e.cancel = context.WithCancel(n.ctx)
 	if n.config.Wrap != nil {
 		e.store = n.config.Wrap(store)
 	}
@@ -432,6 +469,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		Forget:       e.tools.forget,
 		Release:      n.releaser(e.tools),
 		Deletions:    deletions{n.folder, n.config.AtStep},
+		Owners:       e.owners(),
 		OnlyAttended: n.config.OneCommand,
 		Rest:         n.config.Rest,
 		MaxQueue:     n.config.MaxQueue,
@@ -454,9 +492,10 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 		Start:      e.tools.processes.StartReading,
 		Workspaces: e.tools.workspaces.registry,
 		Places:     known, Trust: &trusted, Instructions: n.config.Instructions,
-		Memory: e.remembered,
-		Store:  n.ownStore(),
-		MCP:    mcp.OpenStore(n.folder.MCPServers()),
+		Memory:  e.remembered,
+		Store:   n.ownStore(),
+		Servers: e.listServers(),
+		MCP:     mcp.OpenStore(n.folder.MCPServers()),
 	})
 	if e.token, err = lock.KeepToken(); err == nil {
 		e.socket, err = lock.Listen()
@@ -486,16 +525,19 @@ func (n *Node) releaser(t *toolbox) func(context.Context, session.Deletion) erro
 // does by itself.
 func (n *Node) run(e *engine) {
 	first := e.socket
-	n.work.Go(func() { n.serveSocket(e, first) })
+	e.running.Go(func() { n.serveSocket(e, first) })
 	n.work.Go(func() { n.watchStore(e) })
-	n.work.Go(func() { n.watchFolder(e) })
+	e.running.Go(func() { n.watchFolder(e) })
+	if e.shared != nil {
+		e.running.Go(func() { n.takePart(e) })
+	}
 	if !n.config.OneCommand {
 		n.notify(e)
 	}
 	if !n.config.Visitor {
-		n.work.Go(func() { e.tools.sweep(n.ctx, e.host) })
+		e.running.Go(func() { e.tools.sweep(e.ctx, e.host) })
 		if !n.config.OneCommand && n.config.Keep > 0 {
-			n.work.Go(func() { n.expire(n.ctx, e.host) })
+			e.running.Go(func() { n.expire(e.ctx, e.host) })
 		}
 		if !n.config.OneCommand { // one that is there for a command would have to cut them: see lastJobs
 			e.worker.Start()
@@ -533,11 +575,11 @@ func (e *engine) tasks() session.TaskSource {
 // serveSocket serves the relays that connect to the private socket.
 func (n *Node) serveSocket(e *engine, l net.Listener) {
 	l = gate.New(gate.Limits{}).Listen(l)
-	defer context.AfterFunc(n.ctx, func() { l.Close() })()
+	defer context.AfterFunc(e.ctx, func() { l.Close() })()
 	var relays sync.WaitGroup
 	defer relays.Wait()
 	for {
-		conn, err := accept(n.ctx, l, n.log)
+		conn, err := accept(e.ctx, l, n.log)
 		if err != nil {
 			return
 		}
@@ -546,9 +588,9 @@ func (n *Node) serveSocket(e *engine, l net.Listener) {
 }
 
 // serveRelay serves another process. It counts from when it has shown the token.
-func (e *engine) serveRelay(ctx context.Context, conn *begun) {
+func (e *engine) serveRelay(ctx context.Context, n *Node, conn *begun) {
 	var counted atomic.Bool
-	_ = e.server.Serve(ctx, conn, rpc.Door{Private: true, Token: e.token, Admitted: func() { // the relay logs why the connection ended
+	_ = e.serveRouted(n, ctx, conn, rpc.Door{Private: true, Token: e.token, Admitted: func() { // the relay logs why the connection ended
 		gate.Admit(conn.Conn)
 		if !counted.Swap(true) {
 			e.relays.Add(1)
@@ -564,13 +606,14 @@ func (e *engine) serveRelay(ctx context.Context, conn *begun) {
 func (e *engine) connect(n *Node) net.Conn {
 	ours, theirs := net.Pipe()
 	n.work.Go(func() {
-		_ = e.server.Serve(n.ctx, theirs, rpc.Door{Private: true}) // the relay logs why the connection ended
+		_ = e.serveRouted(n, e.ctx, theirs, rpc.Door{Private: true}) // the relay logs why the connection ended
 	})
 	return ours
 }
 
 // close stops the sessions, then releases the folder.
 func (e *engine) close() error {
+	e.cancel()
 	if e.socket != nil {
 		e.socket.Close()
 	}

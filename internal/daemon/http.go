@@ -170,8 +170,16 @@ func (n *Node) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer handles a request of somebody who may make it.
+// answer handles a request of somebody who may make it. If another server works on its session, it is
+// passed on.
 func (e *engine) answer(n *Node, w http.ResponseWriter, r *http.Request) {
+	if !e.ownedElsewhere(n, w, r) {
+		e.answerHere(n, w, r)
+	}
+}
+
+// answerHere handles a request without passing it on.
+func (e *engine) answerHere(n *Node, w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path != httpapi.Prefix && !strings.HasPrefix(r.URL.Path, httpapi.Prefix+"/"):
 		e.sessionAPI(n).ServeHTTP(w, r)
@@ -199,7 +207,7 @@ func (e *engine) sessionAPI(n *Node) *rest.Server {
 			Connect: func(context.Context) (io.ReadWriteCloser, error) {
 				ours, theirs := net.Pipe()
 				n.work.Go(func() {
-					_ = e.server.Serve(n.ctx, theirs, rpc.Door{Positions: true, Retries: true, Faults: true, Defaults: n.config.Defaults}) // its only client is in this process
+					_ = e.server.Serve(e.ctx, theirs, rpc.Door{Positions: true, Retries: true, Faults: true, Defaults: n.config.Defaults}) // its only client is in this process
 				})
 				return ours, nil
 			},

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/server/gate"
-	"github.com/abide-run/abide/internal/server/rest"
 )
 
 // A process that serves HTTP and is not the engine passes requests on through the private
@@ -77,7 +76,7 @@ const maxWord = 256
 
 // serveOther serves another process of ours, which speaks the protocol or HTTP.
 func (e *engine) serveOther(n *Node, conn net.Conn) {
-	stop := context.AfterFunc(n.ctx, func() { conn.Close() })
+	stop := context.AfterFunc(e.ctx, func() { conn.Close() })
 	first := make([]byte, 1)
 	_, err := io.ReadFull(conn, first)
 	if !stop() || err != nil {
@@ -85,7 +84,7 @@ func (e *engine) serveOther(n *Node, conn net.Conn) {
 		return
 	}
 	if first[0] != httpWord[0] {
-		e.serveRelay(n.ctx, &begun{Conn: conn, first: first})
+		e.serveRelay(e.ctx, n, &begun{Conn: conn, first: first})
 		return
 	}
 	line, err := readLine(conn)
@@ -97,10 +96,7 @@ func (e *engine) serveOther(n *Node, conn net.Conn) {
 	gate.Admit(conn)
 	e.relays.Add(1)
 	defer e.relays.Add(-1)
-	s := newHTTPServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { e.answer(n, w, r) }))
-	s.BaseContext = func(net.Listener) context.Context { return rest.WithLeaving(n.ctx, n.ctx) }
-	defer context.AfterFunc(n.ctx, func() { s.Close() })()
-	_ = s.Serve(&single{conn: conn, closed: make(chan struct{})}) // it ends with the connection
+	e.serveHTTPConn(n, conn, func(w http.ResponseWriter, r *http.Request) { e.answer(n, w, r) })
 }
 
 // readLine reads a line byte by byte, so that nothing after it is read.

@@ -70,8 +70,8 @@ func (n *Node) promote(ctx context.Context, lock *folder.Lock) error {
 	}
 	n.mu.Lock()
 	n.engine, n.takeoverError = e, nil
-	n.mu.Unlock()
 	close(n.promoted)
+	n.mu.Unlock()
 	n.run(e) // whoever is answered finds that this process is the engine
 	return nil
 }
@@ -93,8 +93,8 @@ func (n *Node) fail(err error) {
 	n.log.Error("could not take over from the engine that ended", "err", err)
 	n.mu.Lock()
 	n.failed = err
-	n.mu.Unlock()
 	close(n.promoted)
+	n.mu.Unlock()
 	told := make(chan struct{})
 	go func() { // ends with the relays, which end with n.ctx at the latest
 		defer close(told)

@@ -14,6 +14,10 @@ import (
 func (n *Node) watchStore(e *engine) {
 	select {
 	case <-e.disk.Closed():
+		if e.shared != nil && errors.Is(e.disk.Err(), eventlog.ErrFenced) && n.ctx.Err() == nil {
+			n.rejoin(e)
+			return
+		}
 		n.noteFailure(e)
 	case <-n.ctx.Done():
 	}
@@ -42,7 +46,7 @@ func (n *Node) watchFolder(e *engine) {
 	for {
 		select {
 		case <-tick.C:
-		case <-n.ctx.Done():
+		case <-e.ctx.Done():
 			return
 		}
 		err := e.lock.Check()
@@ -70,6 +74,6 @@ func (n *Node) listenAgain(e *engine) error {
 	}
 	e.socket.Close() // existing connections stay open
 	e.socket = l
-	n.work.Go(func() { n.serveSocket(e, l) })
+	e.running.Go(func() { n.serveSocket(e, l) })
 	return nil
 }

@@ -279,6 +279,34 @@ var (
 	ErrNotOwner = errors.New("another server works on the session")
 )
 
+// An Owned is the error for a write to a session that another live server works on.
+type Owned struct {
+	Session event.SessionID
+	Server  string // id of that server
+	Address string // where the other servers reach it
+}
+
+func (o *Owned) Error() string {
+	return fmt.Sprintf("session %s is worked on by the server at %s", o.Session, o.Address)
+}
+
+// Is makes an Owned an ErrNotOwner.
+func (o *Owned) Is(target error) bool { return target == ErrNotOwner }
+
+// An Away is the error for a write to a session whose files and commands are with a server that
+// does not run.
+type Away struct {
+	Session event.SessionID
+	Machine string // id of the data folder of that server
+}
+
+func (a *Away) Error() string {
+	return fmt.Sprintf("the files and commands of session %s are on the machine of another server, which does not run (its data folder has the id %s): here the session can be read and forked; it goes on when that server is back", a.Session, a.Machine)
+}
+
+// Is makes an Away an ErrNotOwner.
+func (a *Away) Is(target error) bool { return target == ErrNotOwner }
+
 // A Damage is the error for a session whose log is damaged.
 type Damage struct {
 	Session event.SessionID

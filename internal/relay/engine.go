@@ -393,14 +393,20 @@ func (r *Relay) finishRequest(m jsonrpc.Message) bool {
 // call sends a request of the relay.
 func (r *Relay) call(ctx context.Context, l *link, method string, params []byte) (<-chan *jsonrpc.Error, error) {
 	id := quote(r.nextKey())
-	answer := make(chan *jsonrpc.Error, 1)
-	l.mu.Lock()
-	l.calls[string(id)] = answer
-	l.mu.Unlock()
+	answer := l.expect(id)
 	if l.out.Put(ctx, appendHead(nil, id, method), params, closing) != nil {
 		return nil, errLost
 	}
 	return answer, nil
+}
+
+// expect returns the channel for the answer to a request of the relay.
+func (l *link) expect(id []byte) <-chan *jsonrpc.Error {
+	answer := make(chan *jsonrpc.Error, 1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls[string(id)] = answer
+	return answer
 }
 
 // answered delivers an answer to a request of the relay, and reports whether it was

@@ -2,6 +2,7 @@ package seal
 
 import (
 	"bytes"
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -94,6 +95,17 @@ func (f *File) Ready() (ID, error) {
 		f.synced = true
 	}
 	return f.keys[0].id, nil
+}
+
+// Derive returns 32 bytes that only those know who have the key that seals, for another purpose than
+// sealing. They say nothing about the key.
+func (f *File) Derive(purpose string) ([]byte, error) {
+	if _, err := f.Ready(); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return hkdf.Key(sha256.New, f.keys[0].secret, nil, purpose, sha256.Size)
 }
 
 // Seal encrypts a value, which can be opened under the same labels only. Whoever stores the

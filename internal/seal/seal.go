@@ -40,8 +40,9 @@ const (
 
 // A key seals and opens values.
 type key struct {
-	id   ID
-	aead cipher.AEAD
+	id     ID
+	aead   cipher.AEAD
+	secret []byte
 }
 
 // newKey returns the key of 32 random bytes.
@@ -50,7 +51,7 @@ func newKey(secret []byte) (*key, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &key{aead: aead}
+	k := &key{aead: aead, secret: secret}
 	sum := sha256.Sum256(append([]byte("abide key id\x00"), secret...))
 	copy(k.id[:], sum[:])
 	return k, nil

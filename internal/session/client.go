@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -44,6 +45,9 @@ type Client struct {
 	// prompt. They are nil if it does not want to.
 	Hook      Hook
 	Transform Transform
+	// Lost tells the client that another server works on the session, and that the client is not
+	// attached any more. It does not wait. It is nil if no client has to know.
+	Lost func()
 }
 
 // A TokenFunc returns the token of a provider, which is only sent to the endpoint.
@@ -240,12 +244,20 @@ func (cs Clients) InUse(id event.SessionID) bool {
 func (cs Clients) Follow(ctx context.Context, id event.SessionID, at event.Seq, viewer Viewer) (*View, func(), error) {
 	var view *View
 	var s *Session
-	err := cs.host.inspect(ctx, id, func(tx *txn) error {
+	follow := func(tx *txn) error {
 		s = tx.s
 		view = s.feed.open(viewer, at)
 		view.pieces = true
 		return nil
-	})
+	}
+	var err error
+	shared := cs.host.isShared()
+	if shared { // who is to see what happens is at the server that works on the session
+		err = cs.host.maintained(ctx, id, follow)
+	}
+	if !shared || errors.Is(err, eventlog.ErrNotOwner) { // what has happened can be read here
+		err = cs.host.inspect(ctx, id, follow)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -116,6 +116,8 @@ type Options struct {
 	// session with its id. It is called beside all sessions, and again after an error. Nothing
 	// is ended if it is nil.
 	Release func(ctx context.Context, d Deletion) error
+	// Owners says which server works on a session. It is nil if no other server shares the store.
+	Owners Owners
 	// OnlyAttended is true for an engine that is there for one command: a session that
 	// an earlier engine left unfinished goes on only when somebody uses it, or after
 	// Start.
@@ -253,26 +255,39 @@ func (h *Host) openServices() {
 func (h *Host) Start(ctx context.Context) error {
 	h.attended.addAll()
 	h.Work.FinishDeletions(ctx)
+	if h.isShared() {
+		return nil // what is due is claimed first: see Continue
+	}
 	var due []event.SessionID
 	for s, err := range h.store.Active(ctx) {
 		if err != nil {
 			return fmt.Errorf("find unfinished turns: %w", err)
 		}
-		if p := s.Info.Parked; p != nil {
-			h.outages.restore(s.ID, *p)
-		}
-		if s.Info.Due() {
+		if h.resume(s) {
 			due = append(due, s.ID)
-		} else if h.opts.Tasks != nil {
-			for _, t := range s.Info.Watch {
-				h.watchTask(taskKey{s.ID, t.Key}, t.Last, nil)
-			}
 		}
 	}
 	if len(due) > 0 {
 		h.spawn(func() { h.wakeAll(due) })
 	}
 	return nil
+}
+
+// resume watches what a session has in the background and lets it wait for its model, as its entry in
+// the index says, and reports whether the session is due.
+func (h *Host) resume(s eventlog.Session) (due bool) {
+	if p := s.Info.Parked; p != nil {
+		h.outages.restore(s.ID, *p)
+	}
+	if s.Info.Due() {
+		return true
+	}
+	if h.opts.Tasks != nil {
+		for _, t := range s.Info.Watch {
+			h.watchTask(taskKey{s.ID, t.Key}, t.Last, nil)
+		}
+	}
+	return false
 }
 
 // maxWaking is how many sessions are read at the same time because the host
@@ -400,6 +415,16 @@ func (h *Host) inspectAny(ctx context.Context, id event.SessionID, f func(*txn) 
 // unfinished turn go on that nobody has asked for.
 func (h *Host) maintain(ctx context.Context, id event.SessionID, f func(*txn) error) error {
 	return h.submit(ctx, id, &intent{do: f, upkeep: true, done: make(chan error, 1)})
+}
+
+// maintained is maintain for a session that exists.
+func (h *Host) maintained(ctx context.Context, id event.SessionID, f func(*txn) error) error {
+	return h.maintain(ctx, id, func(tx *txn) error {
+		if err := tx.exists(); err != nil {
+			return err
+		}
+		return f(tx)
+	})
 }
 
 // submit hands an intent to a session and waits until it is carried out. If ctx is

@@ -40,6 +40,7 @@ type Session struct {
 	recordedMCP recordedMCP
 	another     string // model that has answered instead of the one that was asked, as people were told
 	earlier     string // time of the last event of an earlier engine, while its turn was not gone on with; empty if there is none
+	owned       bool   // true if the state in memory was read after this server had claimed the session
 	held        bool   // true while another session is asked whether this one goes on; see budgets
 
 	// These are what the session does beside its own goroutine: see activities.
@@ -79,8 +80,18 @@ func (s *Session) isNeeded() bool {
 // transact makes one transaction of a batch of intents and of everything that follows
 // from them.
 func (s *Session) transact(batch []*intent) {
+	if s.host.isShared() {
+		if err := s.own(batch); !s.owned {
+			s.look(batch, err)
+			return
+		}
+	}
 	found := s.state == nil
-	if err := s.load(); err != nil {
+	err := s.load()
+	if err == nil {
+		err = s.checkOwned()
+	}
+	if err != nil {
 		for _, in := range batch {
 			in.finish(in.runUnread(s, err))
 		}
@@ -99,7 +110,7 @@ func (s *Session) transact(batch []*intent) {
 		in.err = in.run(tx)
 		looked = looked && in.readOnly
 	}
-	err := tx.err
+	err = tx.err
 	if err == nil && s.state.Seq > 0 && !looked && !tx.stays && s.host.Work.GoesOn(s.id) {
 		err = s.advance(tx)
 	}
@@ -118,6 +129,7 @@ func (s *Session) transact(batch []*intent) {
 		s.followUp(tx)
 	}
 	if s.state != nil && (s.state.Seq == 0 || (tx.unload && s.isQuiet())) {
+		s.owned = s.owned && s.state.Seq > 0 // the append that makes a session claims it
 		s.state = nil
 		s.secrets.keys.Store(nil)
 	}
@@ -129,6 +141,13 @@ func (s *Session) commitOrDiscard(tx *txn, err error) error {
 	if err == nil {
 		if err = tx.commit(); err == nil {
 			return nil
+		}
+		if errors.Is(err, eventlog.ErrNotOwner) {
+			s.lose(err)
+			for _, f := range tx.onFailure {
+				f()
+			}
+			return err
 		}
 		s.retryLater()
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/turn"
 )
 
@@ -134,16 +135,15 @@ func (ts Tasks) GiveUp(ctx context.Context, id event.SessionID, news event.TaskR
 // the tasks did, and stops the agents whose calls were stopped. Every engine does that
 // when it starts, also one that goes on with nothing.
 func (ts Tasks) FinishStops(ctx context.Context) error {
+	if ts.host.isShared() {
+		return nil // that is done for each session when it is claimed
+	}
 	var agents []event.SessionID
 	for s, err := range ts.host.store.Active(ctx) {
 		if err != nil {
 			return fmt.Errorf("find tasks that are to be ended: %w", err)
 		}
-		for _, t := range s.Info.Watch {
-			if t.Stop {
-				ts.host.stopTask(taskKey{s.ID, t.Key}, nil)
-			}
-		}
+		ts.host.tasksOf(s)
 		if s.Info.Due() && !s.Info.Listed { // the session of an agent, or a new one
 			agents = append(agents, s.ID)
 		}
@@ -158,6 +158,15 @@ func (ts Tasks) FinishStops(ctx context.Context) error {
 		ts.host.dropOrphans(agents)
 	})
 	return nil
+}
+
+// tasksOf ends the tasks of a session whose turns were stopped, as its entry in the index says.
+func (h *Host) tasksOf(s eventlog.Session) {
+	for _, t := range s.Info.Watch {
+		if t.Stop {
+			h.stopTask(taskKey{s.ID, t.Key}, nil)
+		}
+	}
 }
 
 // inheritedStops waits until the agents that an engine before this one has left are

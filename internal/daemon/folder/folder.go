@@ -126,7 +126,7 @@ const EngineLogName = "engine.log"
 // Reserved reports whether a file or folder directly in the data folder has a purpose of its own,
 // so that it cannot be the store: it may be emptied, replaced or removed.
 func Reserved(name string) bool {
-	return slices.Contains([]string{"lock", "sock", TokenName, EngineLogName, "mcp.json", "mcp-logins", "mcp-logs", "mcp-state", "mcp-tools", "sessions", "processes", "deletions"}, name)
+	return slices.Contains([]string{"lock", "sock", TokenName, EngineLogName, "machine-id", "mcp.json", "mcp-logins", "mcp-logs", "mcp-state", "mcp-tools", "sessions", "processes", "deletions"}, name)
 }
 
 // Database returns the path of the store.

@@ -25,7 +25,9 @@ type addition struct {
 	sealed []eventlog.Secret
 	events int
 	costs  []eventlog.Cost
-	fence  int64 // right to write to the session; 0 if nobody else writes to the store
+	family event.SessionID // session that it works for in the end, if it is made; itself if it is no agent
+	right  right           // right to write to the session
+	place  []byte          // column machine of the session, if it is made
 }
 
 // An entry is the part of a session's row that its Info decides. Nil values leave the old ones.
@@ -49,7 +51,7 @@ func (s *Store) prepare(ctx context.Context, id event.SessionID, batch eventlog.
 	if size := batchSize(batch); size > maxBatch {
 		return nil, fmt.Errorf("the events have %d MiB, and the database takes %d MiB at once: append fewer", size>>20, maxBatch>>20)
 	}
-	a := &addition{id: id, after: batch.After, end: end, body: record.Join(batch.Events), jobs: batch.Jobs, events: len(batch.Events), costs: eventlog.CostsIn(id, batch.Events)}
+	a := &addition{id: id, after: batch.After, end: end, body: record.Join(batch.Events), jobs: batch.Jobs, events: len(batch.Events), costs: eventlog.CostsIn(id, batch.Events), place: s.life.placeOf(batch.Info), family: familyOf(id, batch.Events)}
 	if batch.Info != nil {
 		if a.entry, err = newEntry(*batch.Info); err != nil {
 			return nil, err
@@ -74,7 +76,11 @@ func batchSize(b eventlog.Batch) (size int) {
 func (s *Store) Append(ctx context.Context, id event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
 	a, err := s.prepare(ctx, id, batch)
 	if err == nil {
-		a.fence, err = s.fence(ctx, id, batch.After == eventlog.End{})
+		var first []event.Event
+		if batch.After == (eventlog.End{}) {
+			first = batch.Events
+		}
+		a.right, err = s.right(ctx, id, first)
 		if errors.Is(err, eventlog.ErrNotFound) {
 			err = eventlog.ErrConflict
 		}
@@ -129,8 +135,8 @@ const (
 		WHERE name = $1::bytea AND seq = $12::bigint - 1 AND head = $13::bytea AND NOT deleted AND damaged IS NULL AND %s = $11::bigint%s
 		RETURNING id)`
 	creating = `WITH moved AS (
-		INSERT INTO sessions (name, seq, head, created, modified, active, info, dir, busy, listed, parent, shared, base)
-		SELECT $1::bytea, $2::bigint, $3::bytea, $4::bigint, $4::bigint, coalesce($5::boolean, false), coalesce($6::bytea, '{}'::bytea), coalesce($7::bytea, ''::bytea), coalesce($8::boolean, false), coalesce($9::boolean, false), $13::bigint, $12::bigint - 1, $14::bytea
+		INSERT INTO sessions (name, seq, head, created, modified, active, info, dir, busy, listed, parent, shared, base, family, machine)
+		SELECT $1::bytea, $2::bigint, $3::bytea, $4::bigint, $4::bigint, coalesce($5::boolean, false), coalesce($6::bytea, '{}'::bytea), coalesce($7::bytea, ''::bytea), coalesce($8::boolean, false), coalesce($9::boolean, false), $13::bigint, $12::bigint - 1, $14::bytea, $15::bytea, $16::bytea
 		WHERE %s = $11::bigint%s
 		ON CONFLICT (name) DO NOTHING RETURNING id)`
 	storing   = `, stored AS (INSERT INTO records (session, first, head, body) SELECT id, $12::bigint, $3::bytea, $10::bytea FROM moved)`
@@ -157,16 +163,24 @@ func (a *addition) creation(w *writing, parent *int64) (string, []any) {
 	if parent != nil {
 		base = a.after.Hash[:]
 	}
-	return a.counting(w, creating, append(a.arguments(w), parent, base))
+	return a.counting(w, creating, append(a.arguments(w), parent, base, a.agentOf(), a.place))
+}
+
+// agentOf returns the family of an agent; nil for any other session.
+func (a *addition) agentOf() []byte {
+	if a.family == a.id {
+		return nil
+	}
+	return []byte(a.family)
 }
 
 // counting completes a statement: with its fence, and with the costs of the addition if there are
 // some.
 func (a *addition) counting(w *writing, moved string, args []any) (string, []any) {
 	held := ""
-	if a.fence != 0 {
-		args = append(args, a.fence)
-		held = holding(len(args))
+	if a.right.fence != 0 {
+		args = append(args, []byte(a.right.family), a.right.fence)
+		held = holding(len(args)-1, len(args))
 	}
 	moved = fmt.Sprintf(moved, w.current, held)
 	if len(a.costs) == 0 {
@@ -184,7 +198,7 @@ func (s *Store) whyRefused(a *addition) error {
 // reason returns the reason why an addition cannot be stored. That another server owns the session
 // comes first: it then decides where the session ends.
 func (s *Store) reason(ctx context.Context, q querier, a *addition) error {
-	if err := s.fenced(ctx, q, a.id, a.fence); err != nil {
+	if err := s.fenced(ctx, q, a.right); err != nil {
 		return err
 	}
 	return whyRefused(ctx, q, a)

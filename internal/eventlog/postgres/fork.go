@@ -17,7 +17,7 @@ import (
 func (s *Store) Fork(ctx context.Context, child, parent event.SessionID, batch eventlog.Batch) (eventlog.End, error) {
 	a, err := s.prepare(ctx, child, batch)
 	if err == nil {
-		a.fence, err = s.fence(ctx, child, true)
+		a.right, err = s.right(ctx, child, batch.Events)
 	}
 	if err == nil {
 		err = s.queue.Do(ctx, &op{Op: group.Op{Events: a.events}, stored: a.isStored, apply: func(ctx context.Context, w *writing, tx pgx.Tx) error { return s.fork(ctx, w, tx, a, parent) }})
@@ -58,10 +58,10 @@ func (s *Store) fork(ctx context.Context, w *writing, tx pgx.Tx, a *addition, pa
 // Delete implements eventlog.Store.
 func (s *Store) Delete(ctx context.Context, id event.SessionID) error {
 	err := s.change(ctx, id, func(ctx context.Context, tx pgx.Tx, h record.Head) error {
-		if _, err := tx.Exec(ctx, "DELETE FROM owners WHERE name = $1", []byte(id)); err != nil {
+		if err := remove(ctx, tx, h.Session); err != nil {
 			return err
 		}
-		return remove(ctx, tx, h.Session)
+		return s.disown(ctx, tx, id)
 	})
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
@@ -182,12 +182,12 @@ func (s *Store) Quarantine(ctx context.Context, id event.SessionID, d *eventlog.
 
 // change makes a change to a session that exists.
 func (s *Store) change(ctx context.Context, id event.SessionID, apply func(context.Context, pgx.Tx, record.Head) error) error {
-	fence, err := s.fence(ctx, id, false)
+	r, err := s.right(ctx, id, nil)
 	if err != nil {
 		return err
 	}
 	return s.queue.Do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
-		if err := s.hold(ctx, tx, id, fence); err != nil {
+		if err := s.hold(ctx, tx, r); err != nil {
 			return err
 		}
 		h, err := findHead(ctx, tx, id)

@@ -92,7 +92,7 @@ func (s *Store) ownJobs() (from, lock string) {
 	if s.life == nil {
 		return "jobs j WHERE true", ""
 	}
-	return "jobs j JOIN sessions s ON s.id = j.session JOIN owners o ON o.name = s.name WHERE o.server = " + hexLiteral(s.life.me.ID), " FOR SHARE OF o"
+	return "jobs j JOIN sessions s ON s.id = j.session JOIN owners o ON o.name = coalesce(s.family, s.name) WHERE o.server = " + hexLiteral(s.life.me.ID), " FOR SHARE OF o"
 }
 
 // nextJob returns the time at which the next job is due, or zero if there is none.
@@ -111,13 +111,13 @@ func (s *Store) nextJob(ctx context.Context) (time.Time, error) {
 
 // ChangeJobs implements eventlog.Jobs.
 func (s *Store) ChangeJobs(ctx context.Context, changes ...eventlog.JobChange) error {
-	fences, err := s.jobFences(ctx, changes)
+	rights, err := s.jobRights(ctx, changes)
 	if err != nil {
 		return fmt.Errorf("change jobs: %w", err)
 	}
 	err = s.queue.Do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
-		for id, fence := range fences {
-			if err := s.hold(ctx, tx, id, fence); err != nil {
+		for _, r := range rights {
+			if err := s.hold(ctx, tx, r); err != nil {
 				return err
 			}
 		}
@@ -148,12 +148,12 @@ func (s *Store) ChangeJobs(ctx context.Context, changes ...eventlog.JobChange) e
 	return nil
 }
 
-// jobFences returns the fences of the sessions whose jobs are changed. A job that does not exist
+// jobRights returns the rights to the sessions whose jobs are changed. A job that does not exist
 // has none.
-func (s *Store) jobFences(ctx context.Context, changes []eventlog.JobChange) (map[event.SessionID]int64, error) {
-	fences := make(map[event.SessionID]int64)
+func (s *Store) jobRights(ctx context.Context, changes []eventlog.JobChange) (map[event.SessionID]right, error) {
+	rights := make(map[event.SessionID]right)
 	if s.life == nil {
-		return fences, nil
+		return rights, nil
 	}
 	for _, c := range changes {
 		id := c.Job.Session
@@ -166,16 +166,16 @@ func (s *Store) jobFences(ctx context.Context, changes []eventlog.JobChange) (ma
 				continue
 			}
 		}
-		if _, known := fences[id]; known {
+		if _, known := rights[id]; known {
 			continue
 		}
-		fence, err := s.fence(ctx, id, false)
+		r, err := s.right(ctx, id, nil)
 		if err != nil {
 			return nil, err
 		}
-		fences[id] = fence
+		rights[id] = r
 	}
-	return fences, nil
+	return rights, nil
 }
 
 // changeJob makes one change to a job inside a transaction.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -15,12 +16,34 @@ import (
 	"github.com/abide-run/abide/internal/seal"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(filepath.Dir(keyFile()))
+		os.Exit(code)
+	}))
+}
+
+// keyFile returns the path of the key file of the servers in tests.
+var keyFile = sync.OnceValue(func() string {
+	dir, err := os.MkdirTemp("", "abide-key-")
+	if err != nil {
+		panic(err)
+	}
+	path := filepath.Join(dir, seal.FileName)
+	keys, err := seal.OpenFile(path)
+	if err == nil {
+		_, err = keys.Ready() // servers that start at the same moment must not all make it
+	}
+	if err != nil {
+		panic(err)
+	}
+	return path
+})
 
 // open opens a store, which is closed at the end of the test.
 func open(t testing.TB, url string) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), url, eventlog.Options{KeyFile: filepath.Join(t.TempDir(), seal.FileName)})
+	s, err := Open(t.Context(), url, eventlog.Options{KeyFile: keyFile()})
 	if err != nil {
 		t.Fatal(err)
 	}

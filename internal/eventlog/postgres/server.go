@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/seal"
 )
 
 // A Server is one of the processes that share the tables.
@@ -23,7 +25,10 @@ type Server struct {
 
 	Beat     int64 // counts up for as long as the server lives
 	Dead     bool  // true if another server has found that it does not
-	Sessions int   // number of sessions that it owns
+	Sessions int   // number of sessions that it owns, without their agents
+	Busy     int   // number of sessions in which something is under way
+	Draining bool  // true if it claims nothing, and hands over what it owns
+	Self     bool  // true for the server that was asked
 }
 
 // A Pace says how servers watch each other. A zero value stands for the usual one.
@@ -55,7 +60,14 @@ func (p Pace) orUsual() Pace {
 // process that has the store open with [Open] is fenced by the first server that joins.
 func Join(ctx context.Context, url string, opts eventlog.Options, me Server, pace Pace) (*Store, error) {
 	me.ID = rand.Text()
-	return start(ctx, url, opts, &life{me: me, pace: pace.orUsual(), seen: watch{}, stopped: make(chan struct{}), beaten: make(chan struct{})})
+	keys, err := seal.OpenFile(opts.KeyFile)
+	if err == nil {
+		_, err = keys.Ready()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return start(ctx, url, opts, &life{me: me, keys: keys.IDs(), pace: pace.orUsual(), seen: watch{}, stopped: make(chan struct{}), beaten: make(chan struct{})})
 }
 
 // applicationName is the name of a server's connections in the database.
@@ -65,8 +77,12 @@ func applicationName(server string) string { return "abide " + server }
 type life struct {
 	store *Store
 	me    Server
+	keys  []seal.ID // keys of this server; all servers have one of them
 	pace  Pace
 	seen  watch // used only by run
+
+	draining atomic.Bool  // true if the server claims nothing any more
+	busy     atomic.Int64 // number of sessions in which something is under way
 
 	stop    context.CancelFunc
 	stopped chan struct{} // closed when run has returned
@@ -86,9 +102,12 @@ func (l *life) join(ctx context.Context, conn *pgx.Conn) error {
 		if err := tx.QueryRow(ctx, "SELECT shared FROM meta WHERE id = 1 FOR UPDATE").Scan(&shared); err != nil {
 			return err
 		}
+		if err := l.checkKeys(ctx, tx); err != nil {
+			return err
+		}
 		if !shared {
 			// Programs that know nothing of owners must not write from now on.
-			if _, err := tx.Exec(ctx, "UPDATE meta SET shared = true, generation = generation + 1, oldest = greatest(oldest, 2)"); err != nil {
+			if _, err := tx.Exec(ctx, "UPDATE meta SET shared = true, generation = generation + 1, oldest = greatest(oldest, 3)"); err != nil {
 				return err
 			}
 			if _, err := tx.Exec(ctx, freeAllJobs); err != nil {
@@ -107,6 +126,26 @@ func (l *life) join(ctx context.Context, conn *pgx.Conn) error {
 		_, err := tx.Exec(ctx, "INSERT INTO writers (server, generation) VALUES ($1, 1)", []byte(l.me.ID))
 		return err
 	})
+}
+
+// errOtherKey means that a server could not open what the others have sealed.
+var errOtherKey = errors.New("the key file of this server has none of the keys of the log: give all servers the same file as --cluster-key-file, which for the log of a single engine is its " + seal.FileName)
+
+// checkKeys refuses a server with another key than the others have, and notes the key of the first.
+func (l *life) checkKeys(ctx context.Context, tx pgx.Tx) error {
+	var ids [][]byte
+	for _, id := range l.keys {
+		ids = append(ids, id[:])
+	}
+	var some, ours bool
+	if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM keys), EXISTS (SELECT 1 FROM keys WHERE id = ANY($1))", ids).Scan(&some, &ours); err != nil {
+		return err
+	}
+	if some && !ours {
+		return errOtherKey
+	}
+	_, err := tx.Exec(ctx, "INSERT INTO keys (id) VALUES ($1) ON CONFLICT DO NOTHING", ids[0])
+	return err
 }
 
 // leave removes the server with all that it owns. If the database is away, the others find out.
@@ -184,13 +223,15 @@ func (l *life) tick(ctx context.Context, conn **pgx.Conn) error {
 // round beats, looks at the others, and buries those that are dead.
 func (l *life) round(ctx context.Context, conn *pgx.Conn) error {
 	sent := sinceBoot()
-	done, err := conn.Exec(ctx, "UPDATE servers SET beat = beat + 1 WHERE id = $1 AND NOT dead", []byte(l.me.ID))
+	var draining bool
+	err := conn.QueryRow(ctx, "UPDATE servers SET beat = beat + 1, busy = $2 WHERE id = $1 AND NOT dead RETURNING draining", []byte(l.me.ID), l.busy.Load()).Scan(&draining)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return eventlog.ErrFenced
+	}
 	if err != nil {
 		return err
 	}
-	if done.RowsAffected() == 0 {
-		return eventlog.ErrFenced
-	}
+	l.draining.Store(draining)
 	l.noteBeat(sent)
 	others, err := readServers(ctx, conn, "WHERE s.id <> $1", []byte(l.me.ID))
 	if err != nil {
@@ -305,7 +346,7 @@ func bury(ctx context.Context, conn *pgx.Conn) error {
 // The statements that free jobs whose holders are gone. They are due at once, whatever the clocks say.
 const (
 	freeAllJobs = "UPDATE jobs SET holder = '', due = 0 WHERE holder <> ''"
-	freeJobsOf  = `UPDATE jobs j SET holder = '', due = 0 FROM sessions s JOIN owners o ON o.name = s.name
+	freeJobsOf  = `UPDATE jobs j SET holder = '', due = 0 FROM sessions s JOIN owners o ON o.name = coalesce(s.family, s.name)
 		WHERE s.id = j.session AND o.server = $1 AND j.holder <> ''`
 )
 
@@ -318,11 +359,11 @@ func readServers(ctx context.Context, conn *pgx.Conn, where string, args ...any)
 	return pgx.CollectRows(rows, scanServer)
 }
 
-const selectServers = `SELECT s.id, s.machine, s.address, s.version, s.beat, s.dead, (SELECT count(*) FROM owners o WHERE o.server = s.id) FROM servers s `
+const selectServers = `SELECT s.id, s.machine, s.address, s.version, s.beat, s.dead, s.draining, s.busy, (SELECT count(*) FROM owners o WHERE o.server = s.id) FROM servers s `
 
 func scanServer(row pgx.CollectableRow) (s Server, err error) {
 	var id, machine, address, version []byte
-	err = row.Scan(&id, &machine, &address, &version, &s.Beat, &s.Dead, &s.Sessions)
+	err = row.Scan(&id, &machine, &address, &version, &s.Beat, &s.Dead, &s.Draining, &s.Busy, &s.Sessions)
 	s.ID, s.Machine, s.Address, s.Version = string(id), string(machine), string(address), string(version)
 	return s, err
 }
@@ -333,8 +374,38 @@ func (s *Store) Servers(ctx context.Context) ([]Server, error) {
 		return nil, err
 	}
 	list, err := collect(ctx, s.reading, scanServer, selectServers+"ORDER BY s.dead, s.address, s.id")
+	for i := range list {
+		list[i].Self = s.life != nil && list[i].ID == s.life.me.ID
+	}
 	return list, s.readError(err)
 }
+
+// NoteBusy notes in how many sessions something is under way. The next beat tells the others.
+func (s *Store) NoteBusy(n int) {
+	if s.life != nil {
+		s.life.busy.Store(int64(n))
+	}
+}
+
+// Draining reports whether this server is to claim nothing and to hand over what it owns.
+func (s *Store) Draining() bool { return s.life != nil && s.life.draining.Load() }
+
+// Drain makes a live server hand over what it owns. The error is ErrNoServer if there is none.
+func (s *Store) Drain(ctx context.Context, id string) error {
+	return s.queue.Do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
+		done, err := tx.Exec(ctx, "UPDATE servers SET draining = true WHERE id = $1 AND NOT dead", []byte(id))
+		if err == nil && done.RowsAffected() == 0 {
+			return refusal{ErrNoServer}
+		}
+		return err
+	}})
+}
+
+// ErrNoServer means that there is no live server with an id.
+var ErrNoServer = errors.New("no such server")
+
+// Beats returns the time between two beats of this server.
+func (s *Store) Beats() time.Duration { return s.life.pace.Beat }
 
 // aloneAfter waits until it is sure that no server shares the tables any more, and removes the
 // rows of those that do not live. It is for a process that wants the store alone.

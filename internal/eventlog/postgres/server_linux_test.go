@@ -34,7 +34,7 @@ var (
 // join opens a store as one of several servers. It is closed at the end of the test.
 func join(t testing.TB, url, address string, pace Pace) *Store {
 	t.Helper()
-	s, err := Join(t.Context(), url, eventlog.Options{KeyFile: filepath.Join(t.TempDir(), seal.FileName)}, Server{Machine: "m", Address: address, Version: "v"}, pace)
+	s, err := Join(t.Context(), url, eventlog.Options{KeyFile: keyFile()}, Server{Machine: "m", Address: address, Version: "v"}, pace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestNobodyWritesToTheSessionOfALiveServer(t *testing.T) {
 	a, b := join(t, url, "host-a:1", patient), join(t, url, "host-b:1", patient)
 	end := beginS(t, a)
 	for what, write := range writes(t, b, end) {
-		var owned *Owned
+		var owned *eventlog.Owned
 		if err := write(); !errors.As(err, &owned) || owned.Address != "host-a:1" || owned.Session != "s" || !errors.Is(err, eventlog.ErrNotOwner) {
 			t.Errorf("%s: %v, want the address of the owner", what, err)
 		}
@@ -171,7 +171,7 @@ func TestNobodyWritesToTheSessionOfALiveServer(t *testing.T) {
 	}
 	// The snapshot of a claim may be older than the server that has just joined and claimed the session.
 	c.Exec(t, "live", "INSERT INTO owners VALUES ('new', 'a server whose row is not visible', 1)")
-	if err := b.Claim(t.Context(), "new"); !errors.Is(err, eventlog.ErrNotOwner) {
+	if err := b.claimFamilies(t.Context(), "new"); !errors.Is(err, eventlog.ErrNotOwner) {
 		t.Errorf("the session of a server that is not visible: %v", err)
 	}
 	if a.Err() != nil || b.Err() != nil {
@@ -258,7 +258,7 @@ func TestATransactionOfADeadServerIsEnded(t *testing.T) {
 	fence, _ := a.claims.get("s")
 	go func() {
 		stuck <- a.queue.Do(context.Background(), &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) error {
-			if err := a.hold(ctx, tx, "s", fence); err != nil {
+			if err := a.hold(ctx, tx, right{"s", fence}); err != nil {
 				return err
 			}
 			_, err := tx.Exec(ctx, "UPDATE sessions SET info = 'stale'")
@@ -477,7 +477,9 @@ func TestServersShareWhatIsDue(t *testing.T) {
 				if len(ids) == 0 {
 					return
 				}
-				got[i] = append(got[i], ids...)
+				for _, session := range ids {
+					got[i] = append(got[i], session.ID)
+				}
 			}
 		})
 	}
@@ -507,8 +509,8 @@ func TestServersShareWhatIsDue(t *testing.T) {
 		if len(ids) == 0 {
 			break
 		}
-		for _, id := range ids {
-			seen[id] = true
+		for _, session := range ids {
+			seen[session.ID] = true
 		}
 	}
 	if len(seen) != sessions*3/4 {
@@ -528,10 +530,10 @@ func TestASessionAndItsAgentsAreClaimedTogether(t *testing.T) {
 	c := postgrestest.Start(t)
 	url := c.SchemaURL("together")
 	a, b := join(t, url, "a", patient), join(t, url, "b", patient)
-	if err := a.Claim(t.Context(), "agent2", "x"); err != nil {
+	if err := a.claimFamilies(t.Context(), "agent2", "x"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Claim(t.Context(), "root", "agent1", "agent2", "root"); !errors.Is(err, eventlog.ErrNotOwner) {
+	if err := b.claimFamilies(t.Context(), "root", "agent1", "agent2", "root"); !errors.Is(err, eventlog.ErrNotOwner) {
 		t.Errorf("a claim of what is partly owned: %v", err)
 	}
 	if owned := c.Exec(t, "together", "SELECT count(*) FROM owners"); owned != "2" {
@@ -540,7 +542,7 @@ func TestASessionAndItsAgentsAreClaimedTogether(t *testing.T) {
 	if err := a.Release(t.Context(), "agent2"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Claim(t.Context(), "root", "agent1", "agent2", "root"); err != nil {
+	if err := b.claimFamilies(t.Context(), "root", "agent1", "agent2", "root"); err != nil {
 		t.Error(err)
 	}
 	if owned := c.Exec(t, "together", "SELECT count(*), count(DISTINCT fence) FROM owners WHERE name <> 'x'"); owned != "3|1" {
@@ -600,5 +602,209 @@ func TestServersThatLoseTheirConnectionsStoreOnce(t *testing.T) {
 	}
 	if got := said(t, s, "s"); !slices.Equal(got, want) {
 		t.Errorf("stored: %q, want %q", got, want)
+	}
+}
+
+// configured returns the first event of a session: of an agent, if it works for another one.
+func configured(t testing.TB, worksFor event.SessionID) event.Event {
+	var d event.SessionConfiguredData
+	if worksFor != "" {
+		d.Agent = &event.AgentOf{Session: worksFor}
+	}
+	e, err := event.Encode(event.Head{ID: event.NewID(), Time: time.Unix(0, 0)}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestAnAgentBelongsToTheServerOfItsSession(t *testing.T) {
+	c := postgrestest.Start(t)
+	url := c.SchemaURL("family")
+	a, b := join(t, url, "a", patient), join(t, url, "b", patient)
+	if _, err := a.Append(t.Context(), "s", eventlog.Batch{Events: []event.Event{configured(t, "")}}); err != nil {
+		t.Fatal(err)
+	}
+	agent := eventlog.Batch{Events: []event.Event{configured(t, "s")}, Info: &eventlog.Info{Active: true}}
+	var owned *eventlog.Owned
+	if _, err := b.Append(t.Context(), "agent", agent); !errors.As(err, &owned) || owned.Address != "a" {
+		t.Errorf("another server makes an agent: %v", err)
+	}
+	end, err := a.Append(t.Context(), "agent", agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Claim(t.Context(), "agent"); !errors.As(err, &owned) {
+		t.Errorf("another server claims the agent alone: %v", err)
+	}
+	if other, err := b.Owner(t.Context(), "agent"); err != nil || other == nil || other.Address != "a" {
+		t.Errorf("the owner of the agent is %v, %v", other, err)
+	}
+	if other, err := a.Owner(t.Context(), "agent"); err != nil || other != nil {
+		t.Errorf("for its owner, the owner is %v, %v", other, err)
+	}
+	if err := a.Release(t.Context(), "agent"); err != nil {
+		t.Fatal(err)
+	}
+	due, err := b.ClaimDue(t.Context(), 10) // the agent is due, and its session comes with it
+	if err != nil || len(due) != 2 || !b.Owns("s") || !b.Owns("agent") {
+		t.Fatalf("%d sessions are claimed: %v", len(due), err)
+	}
+	if _, err := say(t, a, "agent", end, "stale"); !errors.Is(err, eventlog.ErrNotOwner) {
+		t.Errorf("the old owner writes to the agent: %v", err)
+	}
+	if err := b.Delete(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := say(t, b, "agent", end, "b"); err != nil {
+		t.Errorf("the agent of a deleted session: %v", err)
+	}
+	if err := b.Delete(t.Context(), "agent"); err != nil {
+		t.Fatal(err)
+	}
+	if left := c.Exec(t, "family", "SELECT count(*) FROM owners"); left != "0" {
+		t.Errorf("%s owners are left of nothing", left)
+	}
+}
+
+// at joins a store as a server with a data folder of its own.
+func at(t testing.TB, url, name string) *Store {
+	t.Helper()
+	s, err := Join(t.Context(), url, eventlog.Options{KeyFile: keyFile()}, Server{Machine: name, Address: name, Version: "v"}, patient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestWhatWorksOnAMachineStaysThere(t *testing.T) {
+	c := postgrestest.Start(t)
+	url := c.SchemaURL("place")
+	a, b := at(t, url, "a"), at(t, url, "b")
+	begin := func(id event.SessionID, info eventlog.Info) eventlog.End {
+		end, err := a.Append(t.Context(), id, eventlog.Batch{Events: []event.Event{configured(t, "")}, Info: &info})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return end
+	}
+	local := begin("local", eventlog.Info{Active: true})
+	begin("remote", eventlog.Info{Active: true, Workspace: &event.Workspace{Name: "box"}})
+	if err := a.Release(t.Context(), "local", "remote"); err != nil {
+		t.Fatal(err)
+	}
+	var owned *eventlog.Owned
+	if err := b.Claim(t.Context(), "local"); !errors.As(err, &owned) || owned.Address != "a" {
+		t.Errorf("a session of another machine, whose server lives: %v", err)
+	}
+	due, err := b.ClaimDue(t.Context(), 10)
+	if err != nil || len(due) != 1 || due[0].ID != "remote" {
+		t.Errorf("the sweep claims %v, %v", due, err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var away *eventlog.Away
+	if err := b.Claim(t.Context(), "local"); !errors.As(err, &away) || away.Machine != "a" || !errors.Is(err, eventlog.ErrNotOwner) {
+		t.Errorf("a session of another machine, whose server is gone: %v", err)
+	}
+	if _, err := b.Fork(t.Context(), "fork", "local", eventlog.Batch{After: local, Events: []event.Event{eventOf(t, "b")}}); err != nil {
+		t.Errorf("it cannot be forked: %v", err)
+	}
+	for _, err := range b.Read(t.Context(), "local", 0) {
+		if err != nil {
+			t.Errorf("it cannot be read: %v", err)
+		}
+	}
+	a = at(t, url, "a")
+	if due, err := a.ClaimDue(t.Context(), 10); err != nil || len(due) != 1 || due[0].ID != "local" {
+		t.Errorf("its server is back, and claims %v, %v", due, err)
+	}
+	if err := a.Claim(t.Context(), "fork"); !errors.As(err, &owned) {
+		t.Errorf("the fork of another machine: %v", err)
+	}
+}
+
+func TestWhatIsOlderStaysWhereItIsClaimedFirst(t *testing.T) {
+	c := postgrestest.Start(t)
+	url := c.SchemaURL("older")
+	alone, err := Open(t.Context(), url, eventlog.Options{KeyFile: keyFile()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := say(t, alone, "s", eventlog.End{}, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := alone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a, b := at(t, url, "a"), at(t, url, "b")
+	if _, err := say(t, a, "s", end, "b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Release(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Claim(t.Context(), "s"); !errors.Is(err, eventlog.ErrNotOwner) {
+		t.Errorf("another server: %v", err)
+	}
+}
+
+func TestAServerThatIsDrainedClaimsNothing(t *testing.T) {
+	c := postgrestest.Start(t)
+	url := c.SchemaURL("drain")
+	a, b := join(t, url, "a", patient), join(t, url, "b", patient)
+	end, err := a.Append(t.Context(), "s", eventlog.Batch{Events: []event.Event{eventOf(t, "a")}, Info: &eventlog.Info{Active: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Drain(t.Context(), "nobody"); !errors.Is(err, ErrNoServer) {
+		t.Errorf("nobody is drained: %v", err)
+	}
+	a.NoteBusy(7)
+	if err := b.Drain(t.Context(), a.life.me.ID); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a server that is drained", a.Draining)
+	if end, err = say(t, a, "s", end, "b"); err != nil {
+		t.Errorf("it writes to what it owns: %v", err)
+	}
+	var owned *eventlog.Owned
+	if _, err := say(t, a, "new", eventlog.End{}, "a"); !errors.As(err, &owned) || owned.Address != "b" {
+		t.Errorf("it makes a session: %v", err)
+	}
+	if err := a.Release(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	if due, err := a.ClaimDue(t.Context(), 10); err != nil || len(due) > 0 {
+		t.Errorf("it claims %v, %v", due, err)
+	}
+	if _, err := say(t, b, "s", end, "c"); err != nil {
+		t.Errorf("the other server: %v", err)
+	}
+	list, err := b.Servers(t.Context())
+	if err != nil || len(list) != 2 || !list[0].Draining || list[0].Busy != 7 || list[0].Sessions != 0 || list[1].Sessions != 1 || !list[1].Self || list[1].Draining {
+		t.Errorf("the servers are %+v, %v", list, err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := say(t, a, "new", eventlog.End{}, "a"); !errors.Is(err, eventlog.ErrNotOwner) || errors.As(err, &owned) {
+		t.Errorf("it is alone: %v", err)
+	}
+}
+
+func TestServersHaveOneKey(t *testing.T) {
+	c := postgrestest.Start(t)
+	url := c.SchemaURL("keys")
+	join(t, url, "a", patient)
+	other := eventlog.Options{KeyFile: filepath.Join(t.TempDir(), seal.FileName)}
+	if s, err := Join(t.Context(), url, other, Server{Address: "b"}, patient); err == nil || !strings.Contains(err.Error(), "--cluster-key-file") {
+		t.Errorf("a server with another key joins: %v, %v", s, err)
+	}
+	if n := c.Exec(t, "keys", "SELECT count(*) FROM servers"); n != "1" {
+		t.Errorf("%s servers have joined", n)
 	}
 }

@@ -142,6 +142,13 @@ func (f *follower) endWith(ctx context.Context) (forget func()) {
 	return func() { over(); stops() }
 }
 
+// Lost implements session.Loser: the reader comes back, and is shown the session by the server that
+// works on it.
+func (f *follower) Lost(event.SessionID) {
+	f.ended.Store(true)
+	f.hint()
+}
+
 // Event takes an event. It is called with locks of the session held.
 func (f *follower) Event(id event.SessionID, e event.Event) bool {
 	f.mu.Lock()

@@ -18,7 +18,7 @@ var faults = []struct {
 	errs []error
 }{
 	{api.FaultNotFound, []error{session.ErrNotFound, session.ErrPosition, process.ErrNotFound, eventlog.ErrNoJob}},
-	{api.FaultUnavailable, []error{workspace.ErrAway, workspace.ErrLost, context.DeadlineExceeded}},
+	{api.FaultUnavailable, []error{workspace.ErrAway, workspace.ErrLost, eventlog.ErrNotOwner, context.DeadlineExceeded}},
 	{api.FaultFull, []error{session.ErrQueueFull}},
 	{api.FaultInternal, []error{eventlog.ErrSealed, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}},
 }

@@ -157,6 +157,9 @@ func (c *conn) client(p api.OpenParams) *session.Client {
 		Viewer: c, Tools: p.Tools, Permission: p.RequestPermission, Streaming: p.Streaming,
 		Forms: p.RequestElicitation, Commands: p.Commands, Remind: c.sendAgain,
 	}
+	if c.door.Private {
+		client.Lost = c.hangUp // the relay connects again, and finds the server that goes on
+	}
 	if c.infers() {
 		client.Transport = courier{c, p.SessionID}
 	}

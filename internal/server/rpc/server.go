@@ -56,6 +56,8 @@ type Options struct {
 	// Places is what people allow for longer than a session. It is forgotten with
 	// the server if nil.
 	Places *places.Places
+	// Servers are those that share the store; nil if there is only this one.
+	Servers Servers
 	// MCP is the MCP servers that the user has added; nil if they are not kept.
 	MCP *mcp.Store
 	// Trust is the folders whose configuration the user trusts; nil if it is not kept.
@@ -100,6 +102,9 @@ type Door struct {
 	Token    string // token that connect must present; none is needed if empty
 	Private  bool   // a process of ours: it may speak for others
 	Defaults api.Defaults
+	// Elsewhere is true if a process on another machine speaks, which is not configured like this one:
+	// the Defaults hold for its clients, and it may know the store by another name.
+	Elsewhere bool
 	// Positions is true if stored events are sent with their positions, as they are to a
 	// Private client.
 	Positions bool
@@ -113,7 +118,8 @@ type conn struct {
 	server  *Server
 	rpc     *jsonrpc.Conn
 	door    Door
-	serving context.Context // done when the server is about to leave
+	hangUp  context.CancelFunc // ends the connection
+	serving context.Context    // done when the server is about to leave
 
 	mu       sync.Mutex
 	admitted bool // connect succeeded
@@ -176,6 +182,7 @@ func (s *Server) Serve(ctx context.Context, rwc io.ReadWriteCloser, door Door) e
 	unwatch := s.host.Clients.WatchList(&session.Watcher{Tell: c.lifecycle})
 	defer unwatch()
 	ctx, cancel := context.WithCancel(ctx)
+	c.hangUp = cancel
 	var refills sync.WaitGroup
 	refills.Go(func() { c.refill(ctx) })
 	err := c.rpc.Run(ctx)
@@ -262,7 +269,7 @@ func (c *conn) connect(req *jsonrpc.Request) (any, error) {
 	if err := c.checkToken(req); err != nil {
 		return nil, err
 	}
-	if p.Abide != nil && c.door.Private {
+	if p.Abide != nil && c.door.Private && !c.door.Elsewhere {
 		if err := c.server.checkStore(p.Abide.Store); err != nil {
 			return nil, err
 		}
@@ -291,7 +298,7 @@ func (c *conn) checkToken(req *jsonrpc.Request) error {
 func (c *conn) admit(p api.ConnectParams) {
 	c.mu.Lock()
 	c.admitted = true
-	if p.Abide != nil && c.door.Private {
+	if p.Abide != nil && c.door.Private && !c.door.Elsewhere {
 		c.defaults = p.Abide.Defaults
 	}
 	c.mu.Unlock()
@@ -382,6 +389,7 @@ func (c *conn) wireError(method string, err error) error {
 	var ready *jsonrpc.Error
 	var bad errBadParams
 	var damage *eventlog.Damage
+	var away *eventlog.Away
 	kind := faultOf(err)
 	switch {
 	case errors.As(err, &ready):
@@ -390,6 +398,8 @@ func (c *conn) wireError(method string, err error) error {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", method, bad.error)
 	case errors.Is(err, session.ErrClosed), (c.door.Private || c.door.Retries) && lost(err):
 		return jsonrpc.Errorf(api.CodeShuttingDown, "SERVER_SHUTTING_DOWN")
+	case c.door.Private && errors.Is(err, eventlog.ErrNotOwner) && !errors.As(err, &away):
+		return elsewhere(err)
 	case errors.Is(err, session.ErrClash):
 		err = said("External tool name clash: %v", err)
 	case errors.Is(err, session.ErrPosition):

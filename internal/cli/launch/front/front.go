@@ -62,7 +62,7 @@ func makePrivate() {
 var commands = map[string]bool{
 	"--headless": true, "-p": true, "--prompt": true,
 	"run": true, "answer": true, "questions": true, "rules": true, "abort": true, "sessions": true, "session": true,
-	"compact": true, "context": true, "cost": true, "ps": true, "logs": true, "attach": true, "stop": true, "memory": true, "mcp": true, "jobs": true, "status": true, "doctor": true,
+	"compact": true, "context": true, "cost": true, "ps": true, "logs": true, "attach": true, "stop": true, "servers": true, "memory": true, "mcp": true, "jobs": true, "status": true, "doctor": true,
 
 	"serve": false, "demo": false, "open": false, "workspace": false, "models": false, "config": false, "trust": false, "audit": false,
 	"backup": false, "restore": false, "vacuum": false,

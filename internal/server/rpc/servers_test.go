@@ -1,0 +1,3 @@
+package rpc
+
+var _ = mayRepeat("ServersList", "ServersDrain")
