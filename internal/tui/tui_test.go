@@ -40,6 +40,9 @@ func newChat(columns, rows int) (*chat, *time.Time) {
 // A question has the keys only when nobody types, nobody has typed for a moment, and it was
 // there to be seen.
 func TestWhenAQuestionTakesTheKeys(t *testing.T) {
+	if calm < 500*time.Millisecond {
+		t.Errorf("a question takes the keys %v after a key", calm)
+	}
 	c, now := newChat(80, 24)
 	c.questions.add(asked{"q1"}, *now)
 	focused := func(after time.Duration) bool {

@@ -102,7 +102,7 @@ func TestKeysAreShownSoonOnASlowLine(t *testing.T) {
 		line := newSlowLine(80, 24, 1000, func(p []byte) { s.Read(p) })
 		s = screen.New(line, 80, 24, screen.Options{Paced: true})
 		var latest time.Duration
-		pressed, typed := time.Time{}, ""
+		pressed, typed, next := time.Time{}, "", 0
 		for i := range 50 * 60 {
 			rows := 10
 			if s.Slow() {
@@ -114,8 +114,9 @@ func TestKeysAreShownSoonOnASlowLine(t *testing.T) {
 			}
 			f.Lines = append(f.Lines, text.Plain("> "+typed), text.Plain("the status"))
 			s.Draw(f)
-			if i%75 == 0 && i/75 < lines {
-				s.Append(text.Plain(fmt.Sprintf("line %02d %s", i/75, strings.Repeat("x", 60))))
+			for next < lines && (next < lines/2 && i >= 75*next || i >= 75*lines/2) { // the second half at once
+				s.Append(text.Plain(fmt.Sprintf("line %02d %s", next, strings.Repeat("x", 60))))
+				next++
 			}
 			if pressed.IsZero() && i > 500 && i%97 == 0 {
 				pressed, typed = time.Now(), fmt.Sprintf("key%d.", i)
@@ -128,6 +129,9 @@ func TestKeysAreShownSoonOnASlowLine(t *testing.T) {
 		}
 		if latest == 0 || latest > time.Second {
 			t.Errorf("a key is shown after %v", latest)
+		}
+		if !line.shows(fmt.Sprintf("line %02d", lines-1)) {
+			t.Error("finished lines are not shown while the rest changes")
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
