@@ -23,7 +23,7 @@ func TestEveryToolIsDescribed(t *testing.T) {
 		text := spec.Description
 		_, example, found := strings.Cut(text, "Example: ")
 		if !found || !strings.Contains(text, "Use ") || !strings.Contains(text, "Do not ") {
-			t.Errorf("%s does not say when to use it, when not, and how:\n%s", spec.Name, text)
+			t.Errorf("%s does not say when to use it (%q), when not (%q), and how (%q): add that to its description\n%s", spec.Name, "Use …", "Do not …", "Example: {…}", text)
 			continue
 		}
 		example, _, _ = strings.Cut(example, "\n")
