@@ -248,10 +248,10 @@ func parseKey(line string) (*key, error) {
 var atStep = func(step string) {}
 
 // make makes the file under another name and then gives it its own, so that it is never
-// there in part. If another process was faster, its key is taken.
+// there in part. Of processes that do this at the same time one succeeds, and the others take
+// its key.
 func (f *File) make() error {
 	dir := filepath.Dir(f.path)
-	f.removeLeftovers(dir)
 	secret := make([]byte, chacha20poly1305.KeySize)
 	rand.Read(secret)                                 // it never fails
 	draft, err := os.CreateTemp(dir, f.draftPrefix()) // only its owner can read it
@@ -270,6 +270,7 @@ func (f *File) make() error {
 		return f.explain(err)
 	}
 	atStep("named the file")
+	f.removeLeftovers(dir)
 	if err := f.read(); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("key file %s is a link to a file that does not exist: put the file back, or remove the link", f.path)
 	} else if err != nil {
@@ -279,16 +280,16 @@ func (f *File) make() error {
 }
 
 // publish gives a file its name unless there is one of that name. Not every file system has
-// hard links; where there are none, only the process that holds the data folder makes keys.
+// hard links.
 func publish(draft, path string) error {
 	err := os.Link(draft, path)
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if _, err := os.Lstat(path); err == nil {
+	if _, err := os.Lstat(path); err == nil { // then another process may have removed the draft
 		return fs.ErrExist
 	}
-	return os.Rename(draft, path)
+	return renameNew(draft, path)
 }
 
 // sync writes the file and its folder entry to the disk. Another process may have been
@@ -323,7 +324,9 @@ func ignoreUnable(err error) error {
 // draftPrefix is how the names of unfinished files begin.
 func (f *File) draftPrefix() string { return "." + filepath.Base(f.path) + "-" }
 
-// removeLeftovers removes what killed processes have left. No value was sealed with it.
+// removeLeftovers removes what killed processes have left. No value was sealed with it. It is
+// called when the file has its name: the draft of a process that makes it at the same time is
+// then of no use.
 func (f *File) removeLeftovers(dir string) {
 	entries, _ := os.ReadDir(dir) // the file is made next, which reports an error
 	for _, e := range entries {

@@ -3,6 +3,7 @@ package seal
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -294,6 +295,64 @@ func TestAProcessThatIsKilledLeavesNoPartOfAFile(t *testing.T) {
 				t.Errorf("opened as %q, %v", got, err)
 			}
 		})
+	}
+}
+
+// Servers that start at the same time on one folder agree on a key: no one removes what another
+// one is just about to name.
+func TestProcessesThatMakeTheFileAtTheSameTimeHaveOneKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), FileName)
+	type made struct {
+		id  ID
+		err error
+	}
+	start := func() chan made {
+		done := make(chan made, 1)
+		f, err := OpenFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { // the test waits for done
+			id, err := f.Ready()
+			done <- made{id, err}
+		}()
+		return done
+	}
+	drafts := make(chan chan struct{}) // of each process that has made its draft, what lets it go on
+	atStep = func(step string) {
+		if step == "made the draft" {
+			goOn := make(chan struct{})
+			drafts <- goOn
+			<-goOn
+		}
+	}
+	defer func() { atStep = func(string) {} }()
+	first := start()
+	firstGoesOn := <-drafts
+	second := start()
+	secondGoesOn := <-drafts
+	close(firstGoesOn)
+	a := <-first
+	close(secondGoesOn)
+	b := <-second
+	if a.err != nil || b.err != nil || a.id != b.id {
+		t.Errorf("one has the key %v, %v; the other %v, %v", a.id, a.err, b.id, b.err)
+	}
+	if files, err := os.ReadDir(filepath.Dir(path)); err != nil || len(files) != 1 {
+		t.Errorf("files %v, %v", files, err)
+	}
+}
+
+func TestAFileIsNotRenamedOntoAnother(t *testing.T) {
+	dir := t.TempDir()
+	draft, file := filepath.Join(dir, "draft"), filepath.Join(dir, "file")
+	write(t, draft, "new")
+	write(t, file, "old")
+	if err := renameNew(draft, file); !errors.Is(err, fs.ErrExist) || read(t, file) != "old" {
+		t.Errorf("renamed: %v; it says %q", err, read(t, file))
+	}
+	if err := renameNew(draft, filepath.Join(dir, "other")); err != nil || read(t, filepath.Join(dir, "other")) != "new" {
+		t.Errorf("renamed: %v", err)
 	}
 }
 

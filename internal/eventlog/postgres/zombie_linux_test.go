@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -13,7 +13,6 @@ import (
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/eventlog/postgres/postgrestest"
-	"github.com/abide-run/abide/internal/seal"
 	"github.com/abide-run/abide/internal/test/seedtest"
 )
 
@@ -48,10 +47,13 @@ func (c *cluster) pick(n int) *Store {
 // start starts a server, again if it is found dead before its first beat.
 func (c *cluster) start(i int) *Store {
 	for {
-		opts := eventlog.Options{KeyFile: filepath.Join(c.t.TempDir(), seal.FileName)}
-		s, err := Join(c.t.Context(), c.url, opts, Server{Address: fmt.Sprint(i)}, hasty)
+		s, err := Join(c.t.Context(), c.url, eventlog.Options{KeyFile: keyFile()}, Server{Address: fmt.Sprint(i)}, hasty)
 		if err == nil {
 			return s
+		}
+		if !errors.Is(err, eventlog.ErrFenced) {
+			c.t.Errorf("a server does not start: %v", err)
+			runtime.Goexit()
 		}
 		c.t.Logf("a server was found dead while it started: %v", err)
 	}
