@@ -51,7 +51,7 @@ func (c *cluster) start(i int) *Store {
 		if err == nil {
 			return s
 		}
-		if !errors.Is(err, eventlog.ErrFenced) {
+		if !errors.Is(err, eventlog.ErrFenced) && !lost(err) {
 			c.t.Errorf("a server does not start: %v", err)
 			runtime.Goexit()
 		}
