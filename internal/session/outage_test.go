@@ -459,6 +459,7 @@ func TestATurnThatWasToldWhenToComeBackDoesNotComeSooner(t *testing.T) {
 		time.Sleep(time.Minute)
 		start("other")
 		time.Sleep(2 * time.Hour)
+		synctest.Wait()
 		if len(late) != 2 || late[1].Sub(late[0]) < time.Hour {
 			t.Errorf("the model was asked at %v", late)
 		}
