@@ -55,7 +55,7 @@ func TestAStopIsCarriedOutWithoutTheSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &oneProcess{info: process.Info{ID: "id", Owner: "s", Key: "key", State: process.Running}, ended: make(chan struct{})}
+	p := &oneProcess{info: process.Info{ID: process.IDOf("s", "key"), Owner: "s", Key: "key", State: process.Running}, ended: make(chan struct{})}
 	served := make(chan error, 1)
 	go func() { served <- (&bridge.Server{Workspace: workspace.Workspace{Processes: p}}).Serve(engine, l) }()
 	select {
