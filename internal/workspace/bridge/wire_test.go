@@ -103,9 +103,9 @@ func (b *breaker) cut() {
 func (c *breakableConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.b.mu.Lock()
-	held := c.b.held
+	lost := c.b.held || !c.b.conns[c] // what arrives while the connection is cut is lost, too
 	c.b.mu.Unlock()
-	if held {
+	if lost {
 		<-c.dead
 		return 0, net.ErrClosed
 	}
