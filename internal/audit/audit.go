@@ -152,7 +152,7 @@ func (a *auditor) session(ctx context.Context, row stored.Session) error {
 		delete(a.folders, stored.FolderOf(row.Name))
 		a.report.Sessions++
 	}
-	if row.Damaged != 0 {
+	if row.Damaged != 0 && !row.Deleted {
 		s.broken("index.quarantined", row.Damaged, "the session was set aside as damaged: %s", row.Reason)
 	}
 	before := len(a.found.list)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/abide-run/abide/internal/config"
+	"github.com/abide-run/abide/internal/lazyregexp"
 	"github.com/abide-run/abide/internal/project/trust"
 )
 
@@ -93,14 +94,20 @@ func listSettings(l *config.Loaded) []setting {
 }
 
 // shownValue returns a value as it is shown to people. The value of a header is hidden unless it
-// names a variable, because it may be a secret.
+// names a variable, because it may be a secret, and so is the password of a URL.
 func shownValue(key string, value any) any {
-	text, _ := value.(string)
-	if !isHeader(key) || strings.Contains(text, "${") {
-		return value
+	text, isText := value.(string)
+	switch {
+	case isHeader(key) && !strings.Contains(text, "${"):
+		return "(hidden)"
+	case isText:
+		return urlPassword.ReplaceAllString(text, "$1:(hidden)@")
 	}
-	return "(hidden)"
+	return value
 }
+
+// urlPassword matches the password of a URL, with what stands before it.
+var urlPassword = lazyregexp.New(`([A-Za-z][A-Za-z0-9+.-]*://[^\s:/@]*):[^\s/@]+@`)
 
 // isHeader reports whether a key is a header of an endpoint.
 func isHeader(key string) bool {

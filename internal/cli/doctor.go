@@ -408,14 +408,14 @@ func (c choice) examineKey(variable string, err error, add note) {
 	case variable != "":
 		add("key of "+c.name, bad, "the variable %s, which api_key_env names, is not set: set it", variable)
 	case ownEndpoint(p):
-		add("key of "+c.name, bad, "there is none, and %s needs one: set %s, or name another variable with api_key_env", p.BaseURL, vendors[p.Type].KeyEnv)
+		add("key of "+c.name, bad, "there is none, and %s needs one: set %s, or name another variable with api_key_env", p.Address(), vendors[p.Type].KeyEnv)
 	default:
 		add("key of "+c.name, good, "there is none, which is fine for a self-hosted server")
 	}
 }
 
 func (c choice) examineEndpoint(told daemon.Survey, err error, add note) {
-	what, at := "endpoint of "+c.name, c.provider.BaseURL
+	what, at := "endpoint of "+c.name, c.provider.Address()
 	var failure *model.Error
 	switch {
 	case errors.As(err, &failure) && failure.Kind == model.KindNotFound && failure.Status == http.StatusNotFound:

@@ -317,7 +317,8 @@ func (a *app) memoryForgetCommand() *cobra.Command {
 		Long: `Remove from all pages, and from all their versions, the facts that came only from a
 session. Facts that also came from other sessions are kept, without a reference to
 this one. The session's history up to now is not read for memory again. This cannot
-be undone. To forget a session that was deleted, give its full id.`,
+be undone. To forget a session that was deleted, give its full id, in the folder that
+it worked in.`,
 		Example: "  abide memory forget 0198c2f1",
 		Args:    arguments(1, 1, "one SESSION"),
 	}
@@ -325,20 +326,25 @@ be undone. To forget a session that was deleted, give its full id.`,
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			p := api.MemoryForgetParams{SessionID: event.SessionID(args[0]), Cwd: here()}
-			if info, err := find(cmd.Context(), c, args[0]); err == nil {
+			info, err := find(cmd.Context(), c, args[0])
+			if err == nil {
 				p.SessionID = info.SessionID
 			}
-			return a.forget(cmd.Context(), c, p, *asJSON)
+			return a.forget(cmd.Context(), c, p, err, *asJSON)
 		})
 	}
 	return c
 }
 
-func (a *app) forget(ctx context.Context, c *client.Client, p api.MemoryForgetParams, asJSON bool) error {
+// forget forgets a session. absent is why there is no such session; nil if there is one. A session that is
+// not there was deleted if memory has something of it; otherwise nobody knows what was meant.
+func (a *app) forget(ctx context.Context, c *client.Client, p api.MemoryForgetParams, absent error, asJSON bool) error {
 	gone, err := c.Forget(ctx, p)
 	switch {
 	case err != nil:
 		return err
+	case absent != nil && gone.Facts == 0:
+		return usagef("%v; nothing was forgotten: for a session that was deleted, give its full id, in the folder that it worked in", absent)
 	case asJSON:
 		return a.out.json(gone)
 	}

@@ -164,7 +164,7 @@ func (a *app) survey(ctx context.Context, usual choice, from []choice, env []str
 	list.Default = &defaultInfo{usual.knownModel(), usual.why}
 	list.Providers = []providerInfo{}
 	for i, s := range from {
-		info := providerInfo{Name: s.name, Type: s.provider.Type, Wire: s.provider.WireAPI, BaseURL: s.provider.BaseURL}
+		info := providerInfo{Name: s.name, Type: s.provider.Type, Wire: s.provider.WireAPI, BaseURL: s.provider.Address()}
 		if errs[i] != nil {
 			info.Error = errs[i].Error()
 			failed++

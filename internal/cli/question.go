@@ -221,7 +221,35 @@ func orNothing(args json.RawMessage) string {
 	if len(args) == 0 {
 		return "{}"
 	}
-	return string(args)
+	return withoutHTMLEscapes(string(args))
+}
+
+// withoutHTMLEscapes returns JSON with the characters & < > as they are, which encoders like to
+// write as escapes for web pages: a person has to read them.
+func withoutHTMLEscapes(text string) string {
+	var w strings.Builder
+	for len(text) > 0 {
+		at := strings.IndexByte(text, '\\')
+		if at < 0 || at+1 == len(text) {
+			break
+		}
+		w.WriteString(text[:at])
+		text = text[at:]
+		escape := text[:min(len(text), 6)]
+		switch strings.ToLower(escape) {
+		case `\u0026`:
+			w.WriteByte('&')
+		case `\u003c`:
+			w.WriteByte('<')
+		case `\u003e`:
+			w.WriteByte('>')
+		default:
+			escape = text[:2] // the next character belongs to the backslash, and may be one
+			w.WriteString(escape)
+		}
+		text = text[len(escape):]
+	}
+	return w.String() + text
 }
 
 // A questionJSON is a question in JSON output.

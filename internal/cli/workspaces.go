@@ -185,6 +185,9 @@ func (a *app) checkWorkspaces(ctx context.Context, names []string, asJSON bool) 
 			return usagef("the configuration has no workspace: name one by its address, or add [workspaces.NAME]")
 		}
 	}
+	if slices.Contains(names, "") {
+		return usagef("the name of a workspace is empty: give a name of the configuration, %s, or an address", event.LocalWorkspace)
+	}
 	registry := workspaces.New(a.workspaceOptions(loaded.Config))
 	var list []checkedWorkspace
 	var failed error

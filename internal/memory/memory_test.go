@@ -272,6 +272,14 @@ func TestSecretsAreRemoved(t *testing.T) {
 		"the password: s3same, as always":                      "the password: (removed), as always",
 		"set token=abc and password = open":                    "set token=(removed) and password = (removed)",
 		`{"api_key": "open"}`:                                  `{"api_key": (removed)}`,
+		"The password is hunter2hunter2 and stays":             "The password is (removed) and stays",
+		"the API key was 'ab12cd34ef'":                         "the API key was (removed)",
+		"das Passwort lautet s3same99.":                        "das Passwort lautet (removed)",
+		"пароль это s3same99, как всегда":                      "пароль это (removed), как всегда",
+		"Пароль: s3same":                                       "Пароль: (removed)",
+		"密码是s3same99，不要改":                                      "密码是(removed)，不要改",
+		"the token is 32-bit, and the secret is well-known":    "the token is 32-bit, and the secret is well-known",
+		"the token is valid for 15min":                         "the token is valid for 15min",
 	} {
 		if got := memory.Redact(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)

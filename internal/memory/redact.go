@@ -57,7 +57,8 @@ func Redact(text string) string {
 }
 
 // named matches a name such as "password", what joins it with its value, and the value.
-var named = lazyregexp.New(`(?i)\b([a-z0-9_-]*(?:passwor[dt]|kennwort|passphrase|passwd|pwd|secret|token|api[_-]?key|access[_-]?key)["']?)(\s*[:=]\s*)("[^"]*"|'[^']*'|[^\s"',;]+)`)
+var named = lazyregexp.New(`(?i)(\b[a-z0-9_-]*(?:passwor[dt]|kennwort|passphrase|passwd|pwd|secret|token|api[ _-]?key|access[ _-]?key)["']?|парол[а-яё]*|密[码碼])` +
+	`(\s*[:=：]\s*|\s+(?:is|was|ist|war|lautet|это)\s+|\s*是\s*)("[^"]*"|'[^']*'|[^\s"',;，。；]+)`)
 
 // redactNamed removes values with names such as "password". A sentence that only speaks of
 // passwords stays as it is: "use a password: never the real one" has no value.
@@ -66,8 +67,7 @@ func redactNamed(text string) string {
 	var w strings.Builder
 	end := 0
 	for _, m := range matches {
-		joint, value := text[m[4]:m[5]], text[m[6]:m[7]]
-		if !strings.Contains(joint, "=") && !looksSecret(value) && !isWhole(text, m) {
+		if !isSecret(text, m) {
 			continue
 		}
 		w.WriteString(text[end:m[6]] + removed)
@@ -75,6 +75,23 @@ func redactNamed(text string) string {
 	}
 	return w.String() + text[end:]
 }
+
+// isSecret reports whether a value is to be removed. After a word such as "is" only letters and
+// digits together count, because most sentences about passwords go on with words.
+func isSecret(text string, m []int) bool {
+	switch joint, value := text[m[4]:m[5]], text[m[6]:m[7]]; {
+	case strings.Contains(joint, "="):
+		return true
+	case strings.ContainsAny(joint, ":："):
+		return looksSecret(value) || isWhole(text, m)
+	default:
+		value = strings.Trim(value, `"'.:!?)]`)
+		return len(value) >= 6 && strings.ContainsFunc(value, unicode.IsLetter) && strings.ContainsFunc(value, unicode.IsDigit) && !measure.MatchString(value)
+	}
+}
+
+// measure matches a number with its unit, such as "15min" and "32-bit".
+var measure = lazyregexp.New(`^[0-9][0-9.,]*-?[A-Za-z]+$`)
 
 // looksSecret reports whether a value is no word: it is in quotes, or has digits or signs in
 // it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"runtime"
 	"slices"
@@ -249,6 +250,12 @@ func (tx *txn) recordInstructions() error {
 	tx.s.prompt.branch = found.branch
 	if found.text == tx.State.Prompt.Loaded {
 		return nil
+	}
+	for _, source := range found.sources {
+		if source.Cut {
+			tx.send(event.SessionWarningData{WarningType: "instructions", Message: fmt.Sprintf(
+				"The model is told only the first %d bytes of %s, because instructions are too long together; shorten them, or raise instructions.max_bytes.", source.Bytes, source.Path)})
+		}
 	}
 	return tx.record(event.InstructionsLoadedData{Text: found.text, Sources: notNil(found.sources)})
 }

@@ -13,9 +13,12 @@ import (
 )
 
 // code returns SQLite's primary result code of an error, or 0.
-func code(err error) int {
+func code(err error) int { return extendedCode(err) & 0xff }
+
+// extendedCode returns SQLite's extended result code of an error, or 0.
+func extendedCode(err error) int {
 	if e, ok := errors.AsType[*driver.Error](err); ok {
-		return e.Code() & 0xff
+		return e.Code()
 	}
 	return 0
 }
@@ -37,12 +40,14 @@ func fatal(err error) bool {
 
 // A knownError is an error that a person can do something about.
 type knownError struct {
-	code           int    // result code of SQLite
+	code           int    // result code of SQLite, primary or extended
 	cause          error  // error of the system; nil if there is none
 	reason, remedy string // reason and way out, for the error message
 }
 
 var knownErrors = []knownError{
+	// The shared memory of the write-ahead log is a file, too: this is how a full disk shows when a store is opened.
+	{lib.SQLITE_IOERR_SHMSIZE, nil, "the disk is full, or its quota is used up", "free some space"},
 	{lib.SQLITE_FULL, syscall.ENOSPC, "the disk is full", "free some space"},
 	{lib.SQLITE_READONLY, syscall.EROFS, "it cannot be written", "check the permissions, and that the disk is not mounted read-only"},
 	{lib.SQLITE_PERM, fs.ErrPermission, "it may not be opened", "check the permissions of the file and its folder"},
@@ -58,10 +63,18 @@ func explain(path string, err error) error {
 	if _, clear := errors.AsType[*eventlog.Damage](err); clear || err == nil {
 		return err
 	}
-	for _, a := range knownErrors {
-		if a.code == code(err) || a.cause != nil && errors.Is(err, a.cause) {
-			return fmt.Errorf("store %s: %s: %s (%w)", path, a.reason, a.remedy, err)
-		}
+	if a, ok := known(extendedCode(err), err); ok {
+		return fmt.Errorf("store %s: %s: %s (%w)", path, a.reason, a.remedy, err)
 	}
 	return fmt.Errorf("store %s: %w", path, err)
+}
+
+// known returns what is known of an error with an extended result code of SQLite.
+func known(extended int, err error) (knownError, bool) {
+	for _, a := range knownErrors {
+		if a.code == extended || a.code == extended&0xff || a.cause != nil && errors.Is(err, a.cause) {
+			return a, true
+		}
+	}
+	return knownError{}, false
 }

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	lib "modernc.org/sqlite/lib"
 
 	"github.com/abide-run/abide/internal/eventlog"
 )
@@ -367,5 +370,19 @@ func TestANewStoreBesideAnotherIsMentioned(t *testing.T) {
 	}
 	if len(lines) != 1 || !strings.Contains(lines[0], filepath.Join(dir, "abide.db")+" is there") {
 		t.Errorf("lines = %q, want one that names abide.db", lines)
+	}
+}
+
+// A full disk is named as such, also where SQLite only says that a file could not grow.
+func TestAFullDiskIsNamed(t *testing.T) {
+	for code, want := range map[int]string{
+		lib.SQLITE_FULL:          "the disk is full",
+		lib.SQLITE_IOERR_SHMSIZE: "the disk is full, or its quota is used up",
+		lib.SQLITE_IOERR_FSYNC:   "the disk reports an error",
+		lib.SQLITE_IOERR:         "the disk reports an error",
+	} {
+		if a, ok := known(code, errors.New("an error")); !ok || a.reason != want {
+			t.Errorf("%d: %+v, want %q", code, a, want)
+		}
 	}
 }

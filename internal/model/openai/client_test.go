@@ -315,6 +315,23 @@ func TestAzureHasItsOwnRoutes(t *testing.T) {
 
 // TestAdviceNamesWhereASettingComesFrom checks that people who set variables are told which one, its
 // value, and what a right one looks like, and that others are not told of variables they do not use.
+// offlineTransport is a network that is down.
+type offlineTransport struct{}
+
+func (offlineTransport) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, &net.DNSError{Err: "no such host", Name: "api.openai.com", IsNotFound: true}
+}
+
+// A base URL that is the usual one is not compared with itself.
+func TestTheUsualBaseURLIsSaidToBeThat(t *testing.T) {
+	t.Setenv("OPENAI_BASE_URL", "")
+	_, err := openai.New(openai.Config{BaseURL: "https://api.openai.com/v1", APIKey: "k", Transport: offlineTransport{}}).Ask(t.Context(), remotetest.Hello, nil)
+	remotetest.WantError(t, err, model.KindNetwork)
+	if !strings.HasSuffix(err.Error(), "check the network and the base URL: it is https://api.openai.com/v1, the usual one") {
+		t.Error(err)
+	}
+}
+
 func TestAdviceNamesWhereASettingComesFrom(t *testing.T) {
 	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer refuses.Close()
@@ -336,6 +353,7 @@ func TestAdviceNamesWhereASettingComesFrom(t *testing.T) {
 		"no server":             {gone.URL, "k", gone.URL, "k", model.KindNetwork, "and the base URL: OPENAI_BASE_URL is \"" + gone.URL + "\", and one that works looks like https://api.openai.com/v1"},
 		"no server of provider": {gone.URL, "k", "", "", model.KindNetwork, "and the base URL: the base URL is \"" + gone.URL + "\", and one"},
 		"no URL":                {"127.0.0.1:1", "k", "127.0.0.1:1", "k", model.KindNotFound, "OPENAI_BASE_URL is \"127.0.0.1:1\", and one that works looks like"},
+		"no port":               {"http://127.0.0.1:99999", "k", "http://127.0.0.1:99999", "k", model.KindNotFound, "OPENAI_BASE_URL is \"http://127.0.0.1:99999\", and one that works looks like"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("OPENAI_BASE_URL", test.envBase)

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -9,7 +10,10 @@ import (
 // A Secret is the part of a provider that is never in a configuration. Its fields are
 // in the order of their names, in which they have always been stored.
 type Secret struct {
-	APIKey      string `json:"apiKey,omitempty"`
+	APIKey string `json:"apiKey,omitempty"`
+	// BaseURL is the base URL if it has a user and a password. The configuration then has it
+	// without them.
+	BaseURL     string `json:"baseUrl,omitempty"`
 	BearerToken string `json:"bearerToken,omitempty"`
 	// For is the endpoint that the secret is for. It is nil if a version that did not
 	// bind secrets has stored it: it is for the provider that the session has.
@@ -94,7 +98,7 @@ func (k *Keys) Bind(to Set) *Keys {
 // bindings.
 func (k *Keys) Usable(by Set) *Keys {
 	return k.each(by, func(key *Secret, endpoint string) *Secret {
-		if key == nil || key.For != nil && *key.For != endpoint {
+		if key == nil || key.For != nil && openURL(*key.For) != endpoint {
 			return nil
 		}
 		usable := *key
@@ -132,6 +136,9 @@ func (k *Keys) OfListed() *Keys {
 func (p *Provider) takeSecret() *Secret {
 	s := &Secret{APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers, KeyCommand: p.KeyCommand()}
 	p.APIKey, p.BearerToken, p.Headers = "", "", nil
+	if open := openURL(p.BaseURL); open != p.BaseURL {
+		s.BaseURL, p.BaseURL = p.BaseURL, open
+	}
 	p.setKeyCommand(nil)
 	return s
 }
@@ -140,8 +147,9 @@ func (p *Provider) takeSecret() *Secret {
 // provider's endpoint. Every use of a key comes through here, so that no endpoint gets
 // the key of another.
 func (p *Provider) addSecret(s *Secret) {
-	if s != nil && *s.For == p.Endpoint() {
+	if s != nil && openURL(*s.For) == p.Endpoint() {
 		p.APIKey, p.BearerToken, p.Headers = s.APIKey, s.BearerToken, s.Headers
+		p.BaseURL = cmp.Or(s.BaseURL, p.BaseURL)
 		p.setKeyCommand(s.KeyCommand)
 	}
 }

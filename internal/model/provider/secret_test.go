@@ -124,3 +124,47 @@ func TestOfTwoProvidersOfOneNameNoneGetsTheKeyOfTheOther(t *testing.T) {
 		}
 	}
 }
+
+// A password in a base URL is kept like a key: not in the configuration, and for one endpoint.
+func TestAPasswordInABaseURLIsKeptLikeAKey(t *testing.T) {
+	for base, open := range map[string]string{
+		"http://me:pass-word@a/v1":        "http://a/v1",
+		"http://me:pass-word@a":           "http://a",
+		"https://me:pass-word@a:8080/":    "https://a:8080/",
+		"https://me:pass-word@a?x=a@b":    "https://a?x=a@b",
+		"me:pass-word@a:80/v1":            "a:80/v1",
+		"https://me:pass-word@a/@cf/meta": "https://a/@cf/meta",
+	} {
+		brought := provider.Set{Own: &provider.Provider{BaseURL: base, APIKey: "k"}, Listed: []provider.Provider{{Name: "n", BaseURL: base}}}
+		var config event.SessionConfiguredData
+		keys, err := brought.Record(&config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(config.Provider) + string(config.Providers); strings.Contains(text, "pass-word") || !strings.Contains(text, `"baseUrl":"`+open+`"`) {
+			t.Errorf("%s: the configuration is %s", base, text)
+		}
+		kept := parse(t, encoded(t, keys.Bind(setOf(t, config))))
+		if set := setOf(t, config).WithKeys(kept); set.Own.BaseURL != base || set.Own.APIKey != "k" || set.Listed[0].BaseURL != base {
+			t.Errorf("%s: read again it is %+v", base, set)
+		}
+		if brought.Own.Endpoint() != setOf(t, config).Own.Endpoint() {
+			t.Errorf("%s: the endpoint of a client is %q, and the stored one %q", base, brought.Own.Endpoint(), setOf(t, config).Own.Endpoint())
+		}
+		moved := setOf(t, config)
+		moved.Own.BaseURL = "http://evil"
+		if moved = moved.WithKeys(kept); moved.Own.BaseURL != "http://evil" {
+			t.Errorf("%s: another endpoint got %q", base, moved.Own.BaseURL)
+		}
+	}
+	for _, base := range []string{"http://a/v1", "http://a/@cf/meta", "http://a/v1?x=a@b", "a:80"} {
+		var config event.SessionConfiguredData
+		if keys, err := (provider.Set{Own: &provider.Provider{BaseURL: base}}).Record(&config); err != nil || keys.Own.BaseURL != "" || !strings.Contains(string(config.Provider), `"`+base+`"`) {
+			t.Errorf("%s: it became %s and %+v, %v", base, config.Provider, keys.Own, err)
+		}
+	}
+	old := setOf(t, stored(`{"baseUrl":"http://me:pass-word@a/v1?x=1"}`, "", ""))
+	if old = old.WithKeys(parse(t, `{"apiKey":"k","for":"openai http://me:pass-word@a/v1?x=1"}`)); old.Own.BaseURL != "http://me:pass-word@a/v1?x=1" || old.Own.APIKey != "k" {
+		t.Errorf("what an older version has stored is read as %+v", old.Own)
+	}
+}

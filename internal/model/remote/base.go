@@ -22,6 +22,9 @@ func baseAdvice(c Config, w Wire) string {
 	if c.Azure != nil {
 		right = "https://NAME.openai.azure.com"
 	}
+	if c.BaseURL == right {
+		return "it is " + right + ", the usual one"
+	}
 	return fmt.Sprintf("%s%q, and one that works looks like %s", what, safeBase(c.BaseURL), right)
 }
 

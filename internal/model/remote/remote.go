@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -250,7 +251,7 @@ func parseBase(c Config, w Wire) (*url.URL, error) {
 		return nil, errors.New(w.Name + " is not spoken at an Azure resource of OpenAI; choose another type of provider")
 	}
 	u, err := url.Parse(c.BaseURL)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+	if err != nil || u.Host == "" || !hasPort(u) || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, fmt.Errorf("the base URL of the provider is not one of http or https with a host: %s; correct it in the provider's settings", baseAdvice(c, w))
 	}
 	if c.Azure != nil { // people often copy the route as well
@@ -263,6 +264,15 @@ func parseBase(c Config, w Wire) (*url.URL, error) {
 		u = u.JoinPath(v)
 	}
 	return u, nil
+}
+
+// hasPort reports whether the port of a URL, if it has one, is one that a server can have.
+func hasPort(u *url.URL) bool {
+	if u.Port() == "" {
+		return true
+	}
+	n, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && n > 0
 }
 
 // endpoint returns the URL of requests for a model, which is not to be changed.

@@ -4,8 +4,8 @@
 // It reads the file in the working directory, and those in the folders above it up to
 // the root of the repository: AGENTS.md, or CLAUDE.md where there is none. The nearest file comes last, because models give the last
 // text the most weight. Further folders that a client names come before all of these;
-// of these, the files for agents below .github are read, too. The total size is limited,
-// and no link is followed out of the project. A note says what was left out.
+// of these, the files for agents below .github are read, too. The total size is limited, of
+// which up to half is kept for the further folders, and no link is followed out of the project. A note says what was left out.
 package instructions
 
 import (
@@ -51,17 +51,34 @@ func (r Rules) Files(ctx context.Context, from workspace.Projects, dir string, f
 	}
 	var files []File
 	var errs []error
-	for _, c := range slices.Concat(found...) { // the nearest first, so that it is not the one that is cut
-		if c.Err != nil {
-			errs = append(errs, fmt.Errorf("instructions %s: %w", c.Path, c.Err))
-			continue
+	reserved := 0
+	if dir != "" {
+		reserved = reserve(found[1:], left/2)
+	}
+	for _, group := range found {
+		for _, c := range group { // the nearest first, so that it is not the one that is cut
+			if c.Err != nil {
+				errs = append(errs, fmt.Errorf("instructions %s: %w", c.Path, c.Err))
+				continue
+			}
+			f := fileOf(c, left-reserved)
+			left -= f.Bytes
+			files = append(files, f)
 		}
-		f := fileOf(c, left)
-		left -= f.Bytes
-		files = append(files, f)
+		reserved = 0
 	}
 	slices.Reverse(files)
 	return files, errors.Join(errs...)
+}
+
+// reserve returns how many bytes are kept for the files of further folders: what they need, and
+// no more than most. A project, which may be somebody else's, cannot push out what the user says.
+func reserve(further [][]workspace.Collected, most int) int {
+	n := int64(0)
+	for _, c := range slices.Concat(further...) {
+		n += c.Size
+	}
+	return int(min(n, int64(most)))
 }
 
 // Read returns the instructions as the model reads them, and the files that they come

@@ -90,6 +90,23 @@ func TestTheBoundHoldsAndCutsNoCharacter(t *testing.T) {
 	}
 }
 
+// The files of a project do not push out those of further folders, such as the user's own.
+func TestFurtherFoldersHaveUpToHalfOfTheRoom(t *testing.T) {
+	dir := tree(t, map[string]string{"AGENTS.md": strings.Repeat("near ", 100)})
+	for _, test := range []struct{ further, room, keepsFurther, keepsNear int }{
+		{further: 30, room: 200, keepsFurther: 30, keepsNear: 170},
+		{further: 500, room: 200, keepsFurther: 100, keepsNear: 100},
+		{further: 30, room: 1000, keepsFurther: 30, keepsNear: 500},
+		{further: 700, room: 1000, keepsFurther: 500, keepsNear: 500},
+	} {
+		more := tree(t, map[string]string{"AGENTS.md": strings.Repeat("f", test.further)})
+		_, sources, err := instructions.Rules{MaxBytes: test.room}.Read(t.Context(), files(t), dir, more)
+		if err != nil || len(sources) != 2 || sources[0].Bytes != test.keepsFurther || sources[1].Bytes != test.keepsNear {
+			t.Errorf("%+v: read %+v, %v", test, sources, err)
+		}
+	}
+}
+
 func TestNothingIsNothing(t *testing.T) {
 	for _, dir := range []string{"", tree(t, map[string]string{"AGENTS.md/x": "a folder"})} {
 		if text, sources, err := (instructions.Rules{}).Read(t.Context(), files(t), dir); text != "" || len(sources) > 0 || err != nil {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -327,6 +329,7 @@ func TestACommandThatDoesNotStartIsNotReportedAsStarted(t *testing.T) {
 		{&process.StartError{Reason: "chdir /nowhere: no such file or directory"}, "The command did not start: chdir /nowhere: no such file or directory."},
 		{&process.CapError{What: "running processes", Has: 64, Cap: 64}, "64 processes are running"},
 		{process.ErrConflict, "The key belongs to another command"},
+		{&os.PathError{Op: "Start", Err: syscall.ENOSPC}, "The command did not start: the disk on which its output is kept is full."},
 	} {
 		for _, args := range []string{`{"command":"x"}`, `{"command":"x","run_in_background":true}`} {
 			withScripted(t, func(t *testing.T, d *caller, s *scriptedProcesses) {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -332,6 +333,9 @@ func (r *runner) run(ctx context.Context, call tool.Call, q request) (Result, er
 	var failed *process.StartError
 	if errors.As(err, &failed) {
 		return Result{}, fail("The command did not start", "%s", sentence(err.Error()))
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return Result{}, fail("The command did not start", "The command did not start: the disk on which its output is kept is full. Free some space there, or ask the user to.")
 	}
 	if err != nil {
 		return Result{}, err

@@ -29,7 +29,7 @@ var (
 	}
 	offlineTexts = []string{
 		"network is unreachable", "name resolution", "could not resolve", "no such host", "enetunreach", "eai_again", "enotfound",
-		"network unreachable",
+		"network unreachable", "connection refused", "couldn't connect to server", "econnrefused",
 	}
 )
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -73,6 +74,14 @@ func TestAModelIsToldThatTheSandboxMayBeTheReason(t *testing.T) {
 		arguments, _ := json.Marshal(map[string]string{"command": command, "description": "try"})
 		if text := d.run("bash", d.call(string(arguments))).Text; strings.Contains(text, sentence) != told || told && !strings.Contains(text, "unsandboxed") {
 			t.Errorf("%s: the model reads %s", command, text)
+		}
+	}
+	// Without a network, the servers of this machine cannot be reached either.
+	d.c.Offline = true
+	for _, said := range []string{"curl: (7) Failed to connect to localhost port 80 after 0 ms: Couldn't connect to server", "Could not resolve host: example.org", "connect ECONNREFUSED 127.0.0.1:80"} {
+		arguments, _ := json.Marshal(map[string]string{"command": "echo " + strconv.Quote(said) + "; exit 7", "description": "try"})
+		if text := d.run("bash", d.call(string(arguments))).Text; !strings.Contains(text, sentence+"commands have no network there") {
+			t.Errorf("%s: the model reads %s", said, text)
 		}
 	}
 	// The folder that a call chooses to run in is not more writable than others.
