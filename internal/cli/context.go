@@ -85,12 +85,27 @@ func (s windowView) parts() []part {
 	for _, p := range list {
 		told += p.tokens
 	}
-	if more := r.CurrentTokens - told; more > 0 {
+	switch more := r.CurrentTokens - told; {
+	case more > 0:
 		list = append(list, part{"+", "\x1b[90m", "not attributed", more})
+	case more < 0:
+		shrink(list, told, r.CurrentTokens)
 	}
 	return append(list,
 		part{"·", plainStyle, "free", max(0, r.TokenLimit-r.CurrentTokens)},
 		part{"░", plainStyle, "reserved for answer", r.Reserved})
+}
+
+// shrink makes parts smaller in proportion, from one sum to another: the sizes of parts are
+// estimates, and the provider has counted less.
+func shrink(list []part, from, to int) {
+	estimated, shown := 0, 0
+	for i := range list {
+		estimated += list[i].tokens
+		upTo := int(int64(estimated) * int64(to) / int64(from))
+		list[i].tokens = upTo - shown
+		shown = upTo
+	}
 }
 
 // block returns the character that stands for a part in the bar.

@@ -44,6 +44,27 @@ func TestAWindowIsDrawnToScale(t *testing.T) {
 	}
 }
 
+// The parts of a window are estimates. If the provider has counted less, they add up to what it
+// has counted.
+func TestThePartsOfAWindowAddUpToWhatWasCounted(t *testing.T) {
+	r := full()
+	r.CurrentTokens = 333
+	s := windowView{r: r}
+	sum := 0
+	for _, p := range s.parts() {
+		sum += p.tokens
+		if p.name == "tool output" && p.tokens != 77 {
+			t.Errorf("%s has %d tokens", p.name, p.tokens)
+		}
+	}
+	if sum != r.Window {
+		t.Errorf("the parts have %d tokens of %d", sum, r.Window)
+	}
+	if got := s.bar(20); strings.Count(got, "·") != 11 {
+		t.Errorf("the bar is %q", got)
+	}
+}
+
 func TestARequestThatDoesNotFitIsDrawnWhole(t *testing.T) {
 	r := full()
 	r.Gave += 1200

@@ -13,6 +13,7 @@ import (
 	"github.com/abide-run/abide/internal/api"
 	"github.com/abide-run/abide/internal/client"
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/tui/block"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -205,7 +206,11 @@ var (
 	_ = describe(func(d event.AssistantMessageData) (who, text string) { return "assistant", messageText(d) })
 	_ = describe(toolResult)
 	_ = describe(func(d event.PermissionDoneData) (who, text string) {
-		return "answer", strings.TrimSpace(d.Result.Kind + " " + d.Result.Feedback)
+		text = block.Decision(d.Result.Kind)
+		if d.Result.Feedback != "" {
+			text += ": " + d.Result.Feedback
+		}
+		return "answer", text
 	})
 	_ = describe(func(d event.UserInputDoneData) (who, text string) { return "answer", d.Reply })
 	_ = describe(func(d event.SessionErrorData) (who, text string) { return "error", d.Message })

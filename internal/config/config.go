@@ -202,6 +202,11 @@ func (c *Config) check() []mistake {
 	list = duration(list, path{"commands", "wait"}, c.Commands.Wait)
 	list = duration(list, path{"commands", "time_limit"}, c.Commands.TimeLimit)
 	list = duration(list, path{"commands", "keep"}, c.Commands.Keep)
+	for i, name := range c.Commands.Writable {
+		if strings.TrimSpace(name) == "" {
+			list = append(list, wrong(path{"commands", "writable"}.item(i), "it is empty: write a path, or remove it"))
+		}
+	}
 	list = duration(list, path{"workspace", "patience"}, c.Workspace.Patience)
 	for _, name := range slices.Sorted(maps.Keys(c.Workspaces)) {
 		list = append(list, c.Workspaces[name].check(name)...)

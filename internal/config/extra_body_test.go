@@ -10,3 +10,10 @@ func TestAnExtraBodyIsAnObject(t *testing.T) {
 		}
 	}
 }
+
+func TestAWritableFolderHasAName(t *testing.T) {
+	c := Config{Commands: Commands{Writable: []string{"/w", "", " "}}}
+	if list := c.check(); len(list) != 2 {
+		t.Errorf("the mistakes are %v, want one for each empty name", list)
+	}
+}

@@ -24,7 +24,7 @@ func TestTheEnvironmentOfASessionNamesProtectedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	here := local.New(dir, nil)
-	s := scopes{files: func(event.SessionID) (workspace.Files, error) { return here.Files, nil }, protected: protect.List{}, cached: make(map[event.SessionID]cachedScope)}
+	s := scopes{files: func(event.SessionID) (workspace.Files, error) { return here.Files, nil }, targets: targetsIn(t.TempDir()), protected: protect.List{}, cached: make(map[event.SessionID]cachedScope)}
 	path := filepath.Join(dir, "goenv")
 	for _, env := range [][]string{nil, {"GOENV=" + path}, {"GOENV=" + path + "2"}} {
 		call := tool.Call{Session: "s", Env: env, Scope: event.ScopeRules{Allow: []event.ScopeRule{{Target: dir, Permission: "write"}}}}

@@ -40,25 +40,26 @@ import (
 
 // A toolbox holds the tools of agents and the resources that they need.
 type toolbox struct {
-	folder     *folder.Folder
-	folders    sync.RWMutex // held to make or to remove the folder of a session
-	workspaces *sessionWorkspaces
-	scopes     scopes
-	processes  *process.Manager // processes on this machine; nil if the system does not support durable commands
-	sandbox    *sandbox.Sandbox // sandbox of the commands on this machine
-	pinned     sync.Map         // working directories of sessions that were compared with the recorded ones
-	rootFiles  sync.Map         // files with the working directories of sessions, by their paths
-	commands   *bash.Commands
-	later      sync.WaitGroup // counts what is done in other workspaces while nobody waits for it
-	protected  protect.List
-	guard      *guard.Guard
-	host       *session.Host // nil until the engine has one
-	store      eventlog.Store
-	stops      sync.Map // commands, by taskName, that are being ended when their workspace is back
-	givenUp    sync.Map // commands, by taskName, that nobody waits for any more
-	family     family
-	retention  process.Retention
-	log        *slog.Logger
+	folder      *folder.Folder
+	folders     sync.RWMutex // held to make or to remove the folder of a session
+	workspaces  *sessionWorkspaces
+	scopes      scopes
+	processes   *process.Manager // processes on this machine; nil if the system does not support durable commands
+	sandbox     *sandbox.Sandbox // sandbox of the commands on this machine
+	pinned      sync.Map         // working directories of sessions that were compared with the recorded ones
+	rootFiles   sync.Map         // files with the working directories of sessions, by their paths
+	targetFiles sync.Map         // files with the targets of the rules of sessions, by their paths
+	commands    *bash.Commands
+	later       sync.WaitGroup // counts what is done in other workspaces while nobody waits for it
+	protected   protect.List
+	guard       *guard.Guard
+	host        *session.Host // nil until the engine has one
+	store       eventlog.Store
+	stops       sync.Map // commands, by taskName, that are being ended when their workspace is back
+	givenUp     sync.Map // commands, by taskName, that nobody waits for any more
+	family      family
+	retention   process.Retention
+	log         *slog.Logger
 }
 
 // Commands sets how agents run commands. The zero value of each field is usable.
@@ -89,7 +90,7 @@ func openTools(f *folder.Folder, c Commands, places *workspaces.Registry, notice
 		own, err := local.NewServed(dir, nil, local.Options{Confine: true, Protected: protected.Protected})
 		return ownFolder{dir, own.Files}, err
 	})
-	t.workspaces, t.scopes = at, scopes{files: at.files, protected: protected, cached: make(map[event.SessionID]cachedScope)}
+	t.workspaces, t.scopes = at, scopes{files: at.files, targets: t.targets, protected: protected, cached: make(map[event.SessionID]cachedScope)}
 	at.protected = t.scopes.protectedIn
 	at.require, at.offline = c.Sandbox == sandbox.Require, c.Offline
 	t.guard = guard.New(guard.Options{
@@ -213,6 +214,7 @@ func (t *toolbox) close() error {
 // seen, so that they stay denied when they are renamed.
 type scopes struct {
 	files     func(event.SessionID) (workspace.Files, error)
+	targets   func(context.Context, event.SessionID) (*scopeTargets, error)
 	protected protect.List
 	mu        sync.Mutex
 	cached    map[event.SessionID]cachedScope
@@ -240,7 +242,7 @@ func (s *scopes) of(ctx context.Context, call tool.Call) (*scope.Scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err = at.Scope(ctx, scopeRules(call.Scope.Allow), scopeRules(call.Scope.Deny))
+	found, err = s.make(ctx, call.Session, at, call.Scope)
 	if err != nil {
 		return nil, err
 	}

@@ -183,13 +183,15 @@ func (a attachment) image() bool { return slices.Contains(images, a.MIMEType) &&
 // document reports whether the attachment is a document that models can read.
 func (a attachment) document() bool { return a.MIMEType == model.PDF && attach.IsPDF(a.Data) }
 
-// blob returns the text that the model reads of a blob.
+// blob returns the text that the model reads of a blob. A file cannot end its element, and go on as
+// if the user was speaking.
 func (a attachment) blob() string {
 	name := cmp.Or(a.DisplayName, "attachment")
 	if !utf8.Valid(a.Data) {
 		return fmt.Sprintf("<attachment name=%q type=%q>(%d bytes that are not text)</attachment>", name, a.MIMEType, len(a.Data))
 	}
-	return fmt.Sprintf("<attachment name=%q type=%q>\n%s\n</attachment>", name, a.MIMEType, a.Data)
+	text := strings.ReplaceAll(string(a.Data), "</attachment>", `<\attachment>`)
+	return fmt.Sprintf("<attachment name=%q type=%q>\n%s\n</attachment>", name, a.MIMEType, text)
 }
 
 // Needs reports whether a model has to see images or to read documents, in order to know all

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/abide-run/abide/internal/event"
 )
@@ -63,7 +64,8 @@ func (k *Skills) invoke(d event.SkillInvokedData) {
 	k.waiting = append(slices.Clip(k.waiting), Words{Text: skillContext(d), Source: "skill-" + d.Name})
 }
 
-// skillContext returns the text of a skill as the model reads it.
+// skillContext returns the text of a skill as the model reads it. A skill cannot end its element, and
+// go on as if the user was speaking.
 func skillContext(d event.SkillInvokedData) string {
-	return fmt.Sprintf("<skill-context name=%q>\nBase directory for this skill: %s\n\n%s\n\n</skill-context>", d.Name, filepath.Dir(d.Path), d.Content)
+	return fmt.Sprintf("<skill-context name=%q>\nBase directory for this skill: %s\n\n%s\n\n</skill-context>", d.Name, filepath.Dir(d.Path), strings.ReplaceAll(d.Content, "</skill-context>", `<\skill-context>`))
 }

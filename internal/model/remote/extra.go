@@ -12,19 +12,20 @@ import (
 var contents = []string{"model", "messages", "input", "system", "instructions", "tools", "stream", "stream_options"}
 
 // withExtra adds the configured members to a body. A member that the body has already is
-// an error: which of two the provider takes is not known.
+// an error: which of two the provider takes is not known. It is the configuration that is wrong, and not
+// the request.
 func (c *Client) withExtra(parts [][]byte, q *Query) ([][]byte, error) {
 	if c.ExtraBody == "" {
 		return parts, nil
 	}
 	var extra Members
 	if err := json.Unmarshal([]byte(c.ExtraBody), &extra); err != nil {
-		return nil, &model.Error{Kind: model.KindRequest, Message: "extra_body is not a JSON object; correct it in the provider's settings"}
+		return nil, &model.Error{Kind: model.KindNotFound, Message: "extra_body is not a JSON object; correct it in the provider's settings"}
 	}
 	sent := c.members(q)
 	for name := range extra {
 		if sent[name] != nil || slices.Contains(contents, name) {
-			return nil, &model.Error{Kind: model.KindRequest, Message: fmt.Sprintf("extra_body has %q, which is in every request already; remove it there, and use a setting for it", name)}
+			return nil, &model.Error{Kind: model.KindNotFound, Message: fmt.Sprintf("extra_body has %q, which is in every request already; remove it there, and use a setting for it", name)}
 		}
 	}
 	last := parts[len(parts)-1]

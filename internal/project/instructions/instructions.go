@@ -92,13 +92,14 @@ func (r Rules) Read(ctx context.Context, from workspace.Projects, dir string, fu
 	return strings.Join(parts, "\n\n"), sources, err
 }
 
-// part returns one file as the model reads it.
+// part returns one file as the model reads it. A file cannot end its element, and go on as if
+// somebody else was speaking.
 func part(body string, s event.InstructionSource) string {
 	note := ""
 	if s.Cut {
 		note = fmt.Sprintf("\n[cut after %d bytes]", s.Bytes)
 	}
-	return fmt.Sprintf("<instructions file=%q>\n%s%s\n</instructions>", s.Path, strings.TrimSpace(body), note)
+	return fmt.Sprintf("<instructions file=%q>\n%s%s\n</instructions>", s.Path, strings.ReplaceAll(strings.TrimSpace(body), "</instructions>", `<\instructions>`), note)
 }
 
 // FileNames returns the names of files, of which the first that exists in a folder is read.

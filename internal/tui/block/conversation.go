@@ -298,24 +298,35 @@ func (c *Conversation) decided(d event.PermissionDoneData) []text.Line {
 	if about == "" {
 		return nil
 	}
-	mark, style, word := "✓", text.Style{Colour: text.Green}, "allowed"
+	mark, style := "✓", text.Style{Colour: text.Green}
 	switch d.Result.Kind {
-	case event.Approved:
-		word = "allowed once"
-	case event.ApprovedForSession:
-		word = "allowed for the session"
-	case event.ApprovedForLocation:
-		word = "allowed here"
 	case event.Cancelled:
-		mark, style, word = "·", text.Style{Faint: true}, "no longer asked"
+		mark, style = "·", text.Style{Faint: true}
 	case event.DeniedByUser, event.DeniedNobody:
-		mark, style, word = "✗", text.Style{Colour: text.Red}, "refused"
+		mark, style = "✗", text.Style{Colour: text.Red}
 	}
-	line := text.Line{{Text: mark + " " + word + ": ", Style: style}, {Text: about}}
+	line := text.Line{{Text: mark + " " + Decision(d.Result.Kind) + ": ", Style: style}, {Text: about}}
 	if d.Result.Feedback != "" {
 		line = append(line, text.Span{Text: " (" + text.OneLine(d.Result.Feedback) + ")", Style: text.Style{Faint: true}})
 	}
 	return []text.Line{line}
+}
+
+// Decision returns how a permission question ended, in words for people.
+func Decision(kind string) string {
+	switch kind {
+	case event.Approved:
+		return "allowed once"
+	case event.ApprovedForSession:
+		return "allowed for the session"
+	case event.ApprovedForLocation:
+		return "allowed here"
+	case event.Cancelled:
+		return "no longer asked"
+	case event.DeniedByUser, event.DeniedNobody:
+		return "refused"
+	}
+	return "allowed"
 }
 
 // answered shows the answer to a question of the model.

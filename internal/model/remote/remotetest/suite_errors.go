@@ -50,10 +50,12 @@ func testExtraBody(t *testing.T, s Subject) {
 		_, c := s.Client(t, Says("x"), o, remote.Config{ExtraBody: extra})
 		req := *Hello
 		req.Tail = "tail"
-		if _, err := c.Ask(t.Context(), &req, nil); fits != (err == nil) {
+		_, err := c.Ask(t.Context(), &req, nil)
+		if fits != (err == nil) {
 			t.Errorf("%s: %v", extra, err)
 		}
 		if !fits {
+			WantError(t, err, model.KindNotFound) // a mistake of the configuration
 			if sent != nil {
 				t.Errorf("%s was sent: %s", extra, sent)
 			}
