@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/server/gate"
+	"github.com/abide-run/abide/internal/server/rest"
 )
 
 // A process that serves HTTP and is not the engine passes requests on through the private
@@ -42,21 +43,8 @@ func (n *Node) passOn(w http.ResponseWriter, r *http.Request) {
 			},
 		}
 	})
-	n.proxy.ServeHTTP(&patientWriter{w, http.NewResponseController(w)}, r)
+	n.proxy.ServeHTTP(rest.Patient(w), r)
 }
-
-// A patientWriter gives the reader of a stream time for each part, instead of for the whole.
-type patientWriter struct {
-	http.ResponseWriter
-	control *http.ResponseController
-}
-
-func (w *patientWriter) Write(b []byte) (int, error) {
-	_ = w.control.SetWriteDeadline(time.Now().Add(answerTime)) // every connection of this server has deadlines
-	return w.ResponseWriter.Write(b)
-}
-
-func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // dialHTTP connects to the engine for requests over HTTP.
 func (n *Node) dialHTTP(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -241,7 +241,7 @@ func (e *engine) ownedElsewhere(n *Node, w http.ResponseWriter, r *http.Request)
 			refuse(w, http.StatusServiceUnavailable, "unavailable", "the session is worked on by the server at "+owner.Address+", which cannot be reached; try again")
 		},
 	}
-	proxy.ServeHTTP(&patientWriter{w, http.NewResponseController(w)}, r)
+	proxy.ServeHTTP(rest.Patient(w), r)
 	return true
 }
 

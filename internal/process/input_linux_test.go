@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -95,6 +96,55 @@ func TestInputThatNobodyReadsBlocksNobodyElse(t *testing.T) {
 	awaitOutput(t, m, id, "ready")
 	if err := m.WriteStdin(t.Context(), me, id, Input{Data: []byte("x")}); !errors.Is(err, ErrNoStdin) {
 		t.Errorf("into a closed input: %v", err)
+	}
+}
+
+// An input that is sent again while nobody has read it yet arrives once, although both wait for
+// room: a client that gives up waiting comes back with the same key.
+func TestInputThatIsSentAgainBeforeItIsReadArrivesOnce(t *testing.T) {
+	m := open(t, t.TempDir(), Options{})
+	gate := filepath.Join(t.TempDir(), "gate")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	id := start(t, m, withStdin(spec("k", "echo ready; read go < "+gate+"; exec cat"))).ID
+	awaitOutput(t, m, id, "ready")
+	fill := bytes.Repeat([]byte("x"), keeper.MaxInput)
+	if err := m.WriteStdin(t.Context(), me, id, Input{Data: fill}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		conn, err := m.procs[id].connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Write(record.New(keeper.Stdin).With("data", "once\n").With("key", "again/0").Line())
+		conn.Close()
+		if err := m.Signal(t.Context(), me, id, syscall.SIGCONT); err != nil { // the keeper has the input when it answers this
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(gate, []byte("go\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.WriteStdin(t.Context(), me, id, Input{Close: true}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := m.WaitGone(t.Context(), me, id)
+	if got, want := all(t, m, id, Both), "ready\n"+string(fill)+"once\n"; err != nil || got != want {
+		t.Errorf("%d bytes, want %d; %+v, %v", len(got), len(want), info, err)
+	}
+}
+
+// An input that could not be delivered is not taken for delivered when it is sent again.
+func TestInputThatFailedFailsAgain(t *testing.T) {
+	m := open(t, t.TempDir(), Options{})
+	id := start(t, m, withStdin(spec("k", "exec <&-; echo ready; exec sleep 1000"))).ID
+	awaitOutput(t, m, id, "ready")
+	for range 2 {
+		if err := m.WriteStdin(t.Context(), me, id, Input{Key: "a", Data: []byte("x")}); !errors.Is(err, ErrNoStdin) {
+			t.Errorf("into a closed input: %v", err)
+		}
 	}
 }
 

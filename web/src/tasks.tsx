@@ -65,9 +65,9 @@ export function Command({ t: given, open = false, where = false }: { t: api.Task
   const [ended, setEnded] = useState<api.Task | null>(null);
   const t = ended ?? given;
   const [text, setText] = useState("");
-  const [busy, setBusy] = useState(false);
+  const [busy, setBusy] = useState("");
   const running = t.status === "running";
-  const run = async (f: () => Promise<void>) => { setBusy(true); try { await f(); } catch (e) { say(String((e as Error).message), "bad"); } setBusy(false); };
+  const run = async (what: string, f: () => Promise<void>) => { setBusy(what); try { await f(); } catch (e) { say(String((e as Error).message), "bad"); } setBusy((now) => (now === what ? "" : now)); };
   const s = where ? byId(t.sessionId) : undefined;
   const began = Date.parse(t.startedAt ?? "");
   return (
@@ -77,10 +77,10 @@ export function Command({ t: given, open = false, where = false }: { t: api.Task
           <p class="small muted">{where && <><a href={href("s", t.sessionId, "commands")}>{s ? line(titleOf(s), 60) : "Session"}</a> · </>}{t.cwd && <span dir="ltr">{shortPath(t.cwd)} · </span>}{running ? <>since <Age t={began} /></> : t.endedAt ? <>took {span(Date.parse(t.endedAt) - began)}</> : null}{t.outputBytes ? ` · ${bytes(t.outputBytes)}` : ""}{t.pid && running ? ` · process ${t.pid}` : ""}{t.reason ? ` · ${visible(t.reason)}` : ""}</p>
           <Tail t={given} onEnd={setEnded} />
           {running && (
-            <form class="inputline" onSubmit={(e) => { e.preventDefault(); void run(async () => { await api.taskInput(t, text + "\n"); setText(""); }); }}>
+            <form class="inputline" onSubmit={(e) => { e.preventDefault(); void run("input", async () => { await api.taskInput(t, text + "\n"); setText(""); }); }}>
               <input aria-label="Input to the command" placeholder="Type a line for the command" value={text} onInput={(e) => setText(e.currentTarget.value)} dir="ltr" />
-              <Button type="submit" disabled={busy}>Send line</Button>
-              <Button kind="stop" icon="stop" disabled={busy} onClick={() => run(async () => { setEnded(await api.taskStop(t)); say("The command was stopped"); })}>Stop</Button>
+              <Button type="submit" disabled={!!busy}>Send line</Button>
+              <Button kind="stop" icon="stop" disabled={busy === "stop"} onClick={() => run("stop", async () => { setEnded(await api.taskStop(t)); say("The command was stopped"); })}>Stop</Button>
             </form>
           )}
         </div>

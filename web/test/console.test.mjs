@@ -175,6 +175,48 @@ test("a command in the background is watched and stopped", async () => {
   calm();
 });
 
+test("a command that reads nothing can be stopped while a line for it waits", async () => {
+  const model = d.scenario("deaf", [{ when: { step: 1 }, reply: { calls: [{ tool: "bash", arguments: { command: "echo up; exec sleep 600", description: "Wait", shellId: "deaf", stdin: true, mode: "async" } }] } }, { reply: { text: "It runs." } }]);
+  const s = await d.session("Go", { model, approve: "all" });
+  await until("a command runs", async () => (await d.api("GET", "/tasks?session=" + s.id)).tasks.length);
+  await open("s", s.id, "commands");
+  const input = page.getByLabel("Input to the command");
+  await input.fill("x".repeat(200_000)); // more than fits into a pipe
+  const send = page.getByRole("button", { name: "Send line" });
+  await send.click();
+  await until("the line waits", () => send.isDisabled());
+  await page.locator(".inputline").getByRole("button", { name: "Stop" }).click();
+  await page.locator(".command-box .chip", { hasText: /Exit|Ended|killed|failed/ }).waitFor();
+  await until("no command runs", async () => !(await d.api("GET", "/tasks?session=" + s.id)).tasks.length);
+  calm();
+});
+
+test("the servers of a session, and what is wrong with them", async () => {
+  const server = `const lines = require("node:readline").createInterface({ input: process.stdin });
+    lines.on("line", (l) => { const m = JSON.parse(l); if (m.id === undefined) return;
+      const result = m.method === "initialize" ? { protocolVersion: m.params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "w", version: "1" } } : { tools: [] };
+      console.log(JSON.stringify({ jsonrpc: "2.0", id: m.id, result })); });`;
+  writeFileSync(join(d.home, "mcp.json"), JSON.stringify({ mcpServers: { works: { command: process.execPath, args: ["-e", server] }, off: { command: "true", disabled: true }, dies: { command: "no-such-<b>program</b>\u001b[31m\u202e" } } }), { mode: 0o600 });
+  const s = await d.session("Reply with exactly: HELLO");
+  await d.state(s.id, "idle");
+  await open("s", s.id);
+  await page.getByRole("link", { name: "Servers" }).click();
+  const row = (name) => page.locator(".rows .rule", { has: page.locator("b", { hasText: name }) });
+  await row("works").locator(".chip.good", { hasText: "connected" }).waitFor();
+  await row("off").locator(".chip", { hasText: "disabled" }).waitFor();
+  await row("dies").locator(".chip.bad", { hasText: "failed" }).waitFor();
+  assert.match(await row("dies").innerText(), /no-such-<b>program<\/b>/);
+  assert.doesNotMatch(await row("dies").innerText(), /[\u001b\u202e]/);
+  const { servers } = await d.api("GET", `/sessions/${s.id}/servers`);
+  assert.equal(await page.locator(".rows .rule").count(), servers.length);
+  writeFileSync(join(d.home, "mcp.json"), "{}", { mode: 0o600 });
+  const none = await d.session("Reply with exactly: HELLO");
+  await d.state(none.id, "idle");
+  await open("s", none.id, "servers");
+  await page.getByText("This session has no MCP servers").waitFor();
+  calm();
+});
+
 test("rewinding takes a message back", async () => {
   const s = await d.session("Reply with exactly: first");
   await d.state(s.id, "idle");

@@ -393,16 +393,30 @@ func (k *keeper) queueInput(c *conn, r record.Record) {
 func (k *keeper) writeInputs() {
 	for len(k.waiting) > 0 {
 		c := k.waiting[0]
-		done, err := k.writeInput(c.input)
+		done, err := k.writeOnce(c.input)
 		if !done {
 			return
 		}
-		k.rememberKey(c.input.key)
-		k.noteActivity()
 		c.input = nil
 		k.waiting = k.waiting[1:]
 		c.answer(err)
 	}
+}
+
+// writeOnce writes as much of an input as fits, unless one with the same key was delivered: it
+// may have been sent again while the first one waited. One that failed was not delivered.
+func (k *keeper) writeOnce(in *input) (done bool, err error) {
+	if in.key != 0 && k.written[in.key] {
+		return true, nil
+	}
+	done, err = k.writeInput(in)
+	if done && err == nil {
+		k.rememberKey(in.key)
+	}
+	if done {
+		k.noteActivity()
+	}
+	return done, err
 }
 
 // writeInput writes as much of an input as fits. It is done if all was written, or if

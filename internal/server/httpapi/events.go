@@ -56,6 +56,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request, req outputRequest) 
 	s := &sender{w: w, control: http.NewResponseController(w)}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no") // proxies that know it pass the stream on piece by piece
 	w.WriteHeader(http.StatusOK)
 	a.send(r.Context(), s, req)
 	return nil

@@ -528,7 +528,7 @@ func TestOutputIsStreamedAsItComes(t *testing.T) {
 	id := s.command(`echo one; read x < first; printf 'two\377' >&2; read x < second; exit 5`)
 	answer, next := s.events(t.Context(), id, "", "")
 	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
+	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" || answer.Header.Get("X-Accel-Buffering") != "no" {
 		t.Fatalf("%s, %v", answer.Status, answer.Header)
 	}
 	step := func(want event) {

@@ -8,12 +8,12 @@ import (
 
 func TestWhatNoSessionCanHaveIsRefused(t *testing.T) {
 	for _, in := range []Create{{Folder: "relative"}, {Folder: "./x"}, {Folder: "~/x"}, {MaxSteps: -1}} {
-		if in.check() == nil {
+		if _, err := in.check(); err == nil {
 			t.Errorf("%+v is accepted", in)
 		}
 	}
 	for _, in := range []Create{{}, {Folder: "/x", MaxSteps: 1}} {
-		if err := in.check(); err != nil {
+		if _, err := in.check(); err != nil {
 			t.Errorf("%+v: %v", in, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -64,7 +65,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer done()
-	out := startStream(w)
+	out := startStream(w, r)
 	s.pump(r.Context(), out, f, []*session.View{view}, one{})
 	return nil
 }
@@ -185,6 +186,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, id event.SessionID
 		return err
 	}
 	f := newFollower()
+	defer s.hub.follow(id, f)()
 	view, done, err := s.host.Clients.Follow(r.Context(), id, after, f)
 	if err != nil {
 		return err
@@ -197,9 +199,12 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, id event.SessionID
 		if err := view.CatchUp(r.Context()); err != nil {
 			return err
 		}
-		p.collect(view.Position, f, int(limit))
+		deleted := p.collect(view.Position, f, int(limit))
 		if len(p.Events) > 0 || wait == 0 {
 			break
+		}
+		if deleted {
+			return fmt.Errorf("session %s: %w", id, session.ErrNotFound)
 		}
 		select {
 		case <-f.ready:
@@ -215,14 +220,17 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, id event.SessionID
 	return reply(w, http.StatusOK, p)
 }
 
-// collect adds what a follower was shown. A page without events goes on where the reader of the
-// log had come to before: what was shown since then belongs to the next page.
-func (p *Page) collect(position func() event.Seq, f *follower, limit int) {
+// collect adds what a follower was shown, and reports whether it was told that the session is
+// deleted. A page without events goes on where the reader of the log had come to before: what
+// was shown since then belongs to the next page.
+func (p *Page) collect(position func() event.Seq, f *follower, limit int) (deleted bool) {
 	reached := position()
-	p.add(f.take(nil), limit)
+	t := f.take(nil)
+	p.add(t, limit)
 	if !p.More && len(p.Events) == 0 {
 		p.Next = max(p.Next, reached)
 	}
+	return len(t.removed) > 0
 }
 
 // add adds stored events to a page, up to its limit.
@@ -385,7 +393,7 @@ func (s *Server) allEvents(w http.ResponseWriter, r *http.Request) error {
 		views = append(views, view)
 	}
 	defer s.hub.followList(f)()
-	out := startStream(w)
+	out := startStream(w, r)
 	ready, err := json.Marshal(struct {
 		Version string `json:"version"`
 		Time    string `json:"time"`

@@ -15,7 +15,7 @@ type hub struct {
 	mu      sync.Mutex
 	gone    map[event.SessionID][]*follower // followers to be told that a session was deleted
 	lists   map[*follower]bool              // followers of the whole list
-	asking  map[event.SessionID]bool        // sessions that had open questions when they last changed
+	asking  map[event.SessionID]bool        // sessions that had open questions when they last changed, or were listed
 	changed chan struct{}                   // closed and replaced when the open questions may have changed
 }
 
@@ -56,6 +56,19 @@ func (h *hub) questions() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.changed
+}
+
+// expect takes in that sessions have open questions, so that a change of them is told to those
+// who wait. It reports whether it did not know that of one of them: then a change since the
+// list was read was told to nobody.
+func (h *hub) expect(list []Question) (news bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, q := range list {
+		news = news || !h.asking[q.AskedBy]
+		h.asking[q.AskedBy] = true
+	}
+	return news
 }
 
 // follow has a follower told of the deletion of a session, until the returned function

@@ -22,6 +22,7 @@ const (
 	maxReplays  = 10000
 	replayTime  = 24 * time.Hour
 	maxReplayed = 256 << 10 // bytes of an answer that are kept
+	maxKept     = 32 << 20  // bytes of all answers that are kept
 )
 
 // replays remembers the answers to writes with an idempotency key. After a restart it is
@@ -30,6 +31,7 @@ type replays struct {
 	mu    sync.Mutex
 	byKey map[string]*list.Element
 	order list.List // of *replayed, the oldest first
+	size  int       // bytes of all answers
 }
 
 // A replayed is a write under a key, and its answer when there is one.
@@ -52,11 +54,10 @@ func (rs *replays) begin(key string, request [sha256.Size]byte) (r *replayed, fi
 	}
 	for e := rs.order.Front(); e != nil; e = rs.order.Front() {
 		old := e.Value.(*replayed)
-		if rs.order.Len() < maxReplays && time.Since(old.at) < replayTime {
+		if rs.order.Len() < maxReplays && rs.size <= maxKept && time.Since(old.at) < replayTime {
 			break
 		}
-		rs.order.Remove(e)
-		delete(rs.byKey, old.key)
+		rs.forgetLocked(e)
 	}
 	if e := rs.byKey[key]; e != nil {
 		return e.Value.(*replayed), false
@@ -66,18 +67,28 @@ func (rs *replays) begin(key string, request [sha256.Size]byte) (r *replayed, fi
 	return r, true
 }
 
+func (rs *replays) forgetLocked(e *list.Element) {
+	old := rs.order.Remove(e).(*replayed)
+	delete(rs.byKey, old.key)
+	rs.size -= len(old.body)
+}
+
 // end takes the outcome of a write in. One that has failed is forgotten: it can be tried again.
 func (rs *replays) end(r *replayed, rec *recorder) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	defer close(r.done)
+	e := rs.byKey[r.key]
+	known := e != nil && e.Value == r // it may have been forgotten for newer ones
 	if rec.status >= 200 && rec.status < 300 && len(rec.body) <= maxReplayed {
 		r.status, r.header, r.body = rec.status, rec.header, rec.body
+		if known {
+			rs.size += len(r.body)
+		}
 		return
 	}
-	if e := rs.byKey[r.key]; e != nil && e.Value == r {
-		rs.order.Remove(e)
-		delete(rs.byKey, r.key)
+	if known {
+		rs.forgetLocked(e)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,4 +38,24 @@ func TestAKeyedWriteOutlivesItsClient(t *testing.T) {
 			t.Errorf("%d, %v", w.Code, err)
 		}
 	})
+}
+
+// What is kept of answers, to repeat them, has a limit. The latest are kept.
+func TestAnswersThatAreKeptHaveALimit(t *testing.T) {
+	var rs replays
+	const n = 3 * maxKept / maxReplayed
+	name := func(i int) string { return strconv.Itoa(i) }
+	for i := range n {
+		r, first := rs.begin(name(i), [32]byte{})
+		if !first {
+			t.Fatalf("write %d was done before", i)
+		}
+		rs.end(r, &recorder{status: http.StatusOK, body: make([]byte, maxReplayed)})
+	}
+	if rs.size > maxKept+maxReplayed || rs.order.Len()*maxReplayed != rs.size || len(rs.byKey) != rs.order.Len() {
+		t.Errorf("%d answers of %d bytes are kept", rs.order.Len(), rs.size)
+	}
+	if _, first := rs.begin(name(n-1), [32]byte{}); first {
+		t.Error("the last answer is not kept")
+	}
 }

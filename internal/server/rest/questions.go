@@ -148,6 +148,9 @@ func (s *Server) listQuestions(w http.ResponseWriter, r *http.Request) error {
 		if wait == 0 || list.Version != r.URL.Query().Get("known") {
 			return reply(w, http.StatusOK, list)
 		}
+		if s.hub.expect(list.Questions) {
+			continue
+		}
 		select {
 		case <-changed:
 		case <-timer.C:

@@ -332,15 +332,18 @@ type Create struct {
 	Message         *Message        `json:"message,omitempty" doc:"is sent at once"`
 }
 
-// check refuses what no session can have.
-func (in Create) check() error {
+// check refuses what no session can have. It returns the attachments of the message in the form
+// of the protocol.
+func (in Create) check() (files []json.RawMessage, err error) {
 	switch {
 	case in.Folder != "" && !filepath.IsAbs(in.Folder) && !path.IsAbs(in.Folder):
-		return invalid("folder: %q is not absolute: it would depend on where the server was started", in.Folder)
+		return nil, invalid("folder: %q is not absolute: it would depend on where the server was started", in.Folder)
 	case in.MaxSteps < 0:
-		return invalid("maxSteps is %d: give a positive number", in.MaxSteps)
+		return nil, invalid("maxSteps is %d: give a positive number", in.MaxSteps)
+	case in.Message == nil:
+		return nil, nil
 	}
-	return nil
+	return in.Message.check()
 }
 
 // isHidden reports whether a character cannot be seen, or changes how others are shown.
@@ -354,7 +357,8 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, maxMessage, &in); err != nil {
 		return err
 	}
-	if err := in.check(); err != nil {
+	files, err := in.check()
+	if err != nil {
 		return err
 	}
 	derived, sameKey := newSession(r.Context())
@@ -373,7 +377,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 	}
 	sent := ""
 	if in.Message != nil {
-		if sent, err = s.deliver(r.Context(), id, *in.Message, cmp.Or(engineKey(r.Context(), false), "http/"+string(id))); err != nil {
+		if sent, err = s.deliver(r.Context(), id, *in.Message, files, cmp.Or(engineKey(r.Context(), false), "http/"+string(id))); err != nil {
 			return err
 		}
 	}
@@ -570,9 +574,8 @@ func (s *Server) previewRewind(w http.ResponseWriter, r *http.Request) error {
 
 // export writes all events, one a line, as they are stored.
 func (s *Server) export(w http.ResponseWriter, r *http.Request) error {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // a long log takes its time
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	if err := s.host.Log.Export(r.Context(), sessionID(r), w); err != nil {
+	if err := s.host.Log.Export(r.Context(), sessionID(r), Patient(w)); err != nil {
 		s.log.Error("a session could not be exported", "session", sessionID(r), "err", err)
 		panic(http.ErrAbortHandler) // a part must not look like the whole
 	}
@@ -610,31 +613,36 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, maxMessage, &in); err != nil {
 		return err
 	}
-	id, err := s.deliver(r.Context(), sessionID(r), in, engineKey(r.Context(), false))
+	files, err := in.check()
+	if err != nil {
+		return err
+	}
+	id, err := s.deliver(r.Context(), sessionID(r), in, files, engineKey(r.Context(), false))
 	if err != nil {
 		return err
 	}
 	return reply(w, http.StatusAccepted, Sent{sessionID(r), id})
 }
 
-// deliver gives a session a message, and returns the message's id.
-func (s *Server) deliver(ctx context.Context, id event.SessionID, in Message, key string) (string, error) {
-	mode, known := modes[in.Mode]
-	switch {
-	case !known:
-		return "", invalid("mode is %q: use queue, steer or interrupt", in.Mode)
-	case strings.TrimSpace(in.Text) == "" && len(in.Attachments) == 0:
-		return "", invalid("text: it is empty")
+// check refuses what no session can be told. It returns the attachments in the form of the
+// protocol.
+func (in Message) check() (files []json.RawMessage, err error) {
+	if _, known := modes[in.Mode]; !known {
+		return nil, invalid("mode is %q: use queue, steer or interrupt", in.Mode)
 	}
-	files, err := attachments(in.Attachments)
-	if err != nil {
-		return "", err
+	if strings.TrimSpace(in.Text) == "" && len(in.Attachments) == 0 {
+		return nil, invalid("text: it is empty")
 	}
+	return attachments(in.Attachments)
+}
+
+// deliver gives a session a message that was checked, and returns the message's id.
+func (s *Server) deliver(ctx context.Context, id event.SessionID, in Message, files []json.RawMessage, key string) (string, error) {
 	c, err := s.connected(ctx)
 	if err != nil {
 		return "", err
 	}
-	sent, err := c.Send(ctx, api.SendParams{SessionID: id, Prompt: in.Text, Mode: mode, Attachments: files, Key: key, RequireAttachments: len(files) > 0})
+	sent, err := c.Send(ctx, api.SendParams{SessionID: id, Prompt: in.Text, Mode: modes[in.Mode], Attachments: files, Key: key, RequireAttachments: len(files) > 0})
 	if err == nil && key != "" {
 		err = s.checkSent(ctx, id, sent, in)
 	}

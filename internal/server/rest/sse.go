@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -15,6 +16,24 @@ const (
 	stall = time.Minute
 )
 
+// Patient returns a writer that gives the reader of a long answer time for each part of it,
+// instead of for the whole. One that takes nothing for so long is gone.
+func Patient(w http.ResponseWriter) http.ResponseWriter {
+	return &patientWriter{w, http.NewResponseController(w)}
+}
+
+type patientWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (w *patientWriter) Write(b []byte) (int, error) {
+	_ = w.control.SetWriteDeadline(time.Now().Add(stall)) // a server without deadlines has none
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // A sender writes a stream of events until a write fails.
 type sender struct {
 	w       http.ResponseWriter
@@ -24,14 +43,20 @@ type sender struct {
 	moved   time.Time // when the deadline of writes was moved
 }
 
+// errHead ends a stream of which only the head was asked for.
+var errHead = errors.New("only the head was asked for")
+
 // startStream begins a stream. The proxies that know the header pass it on piece by piece.
-func startStream(w http.ResponseWriter) *sender {
+func startStream(w http.ResponseWriter, r *http.Request) *sender {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
 	s := &sender{w: w, control: http.NewResponseController(w)}
+	if r.Method == http.MethodHead {
+		s.err = errHead
+	}
 	s.comment("here it comes")
 	s.flush()
 	return s

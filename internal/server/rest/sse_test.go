@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -24,7 +25,7 @@ func TestAStreamBeatsUntilItEnds(t *testing.T) {
 				w, f, over := httptest.NewRecorder(), newFollower(), make(chan struct{})
 				go func() {
 					defer close(over)
-					new(Server).pump(reader, startStream(w), f, nil, one{})
+					new(Server).pump(reader, startStream(w, httptest.NewRequest("GET", "/", nil)), f, nil, one{})
 				}()
 				time.Sleep(2*heartbeat + time.Second)
 				f.Event("s", event.Event{Seq: 7, Bytes: []byte("{}")})
@@ -43,4 +44,34 @@ func TestAStreamBeatsUntilItEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// deadlines is a writer that notes the deadlines that it is given.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+func (d *deadlines) SetWriteDeadline(t time.Time) error {
+	d.set = append(d.set, t)
+	return nil
+}
+
+// The reader of a long answer has time for each part of it.
+func TestAReaderHasTimeForEachPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		w := Patient(d)
+		var want []time.Time
+		for range 3 {
+			time.Sleep(stall / 2)
+			want = append(want, time.Now().Add(stall))
+			if _, err := w.Write([]byte("part")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !slices.Equal(d.set, want) {
+			t.Errorf("the deadlines are %v, want %v", d.set, want)
+		}
+	})
 }

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -138,7 +139,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 	if p.Tail > 0 {
 		p.Offset, p.Tail = max(0, found.Bytes-p.Tail), 0
 	}
-	s.followOutput(r.Context(), startStream(w), p)
+	s.followOutput(r.Context(), startStream(w, r), p)
 	return nil
 }
 
@@ -239,12 +240,26 @@ func (s *Server) input(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.findTask(r.Context(), task(r)); err != nil {
 		return err
 	}
-	err := s.opts.Input(r.Context(), sessionID(r), r.PathValue("task"), Input{engineKey(r.Context(), true), append([]byte(in.Text), in.Base64...), in.Close})
-	if err != nil {
+	if err := s.giveInput(r.Context(), task(r), Input{engineKey(r.Context(), true), append([]byte(in.Text), in.Base64...), in.Close}); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// inputTime is how long a command has to make room for its input.
+const inputTime = 10 * time.Second
+
+// giveInput writes to the standard input of a command. What a command does not read waits for it,
+// and the client does not.
+func (s *Server) giveInput(ctx context.Context, to api.TaskParams, in Input) error {
+	limited, cancel := context.WithTimeout(ctx, inputTime)
+	defer cancel()
+	err := s.opts.Input(limited, to.SessionID, to.TaskID, in)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return conflict("not_read", "the command reads no input for now, and may still get a part of this one: send it again with the same %s, or stop the command", keyHeader)
+	}
+	return err
 }
 
 // stopTask ends a command, and answers when nothing of it is left.
