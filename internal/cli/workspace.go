@@ -115,7 +115,7 @@ func (a *app) workspace(ctx context.Context, f *workspaceFlags) error {
 	}
 	a.out.printf("abide %s serves the workspace %s\n", a.opts.Version, dir)
 	door.print(a.out)
-	door.server.Workspace, door.server.About = served, about
+	door.server.Workspace, door.server.About, door.server.Fences = served, about, filepath.Join(home, "fences")
 	var sweeper sync.WaitGroup
 	sweeping, cancel := context.WithCancel(ctx)
 	sweeper.Go(func() { sweep(sweeping, manager) })

@@ -19,6 +19,7 @@ import (
 	"github.com/abide-run/abide/internal/eventlog/postgres"
 	"github.com/abide-run/abide/internal/server/rpc"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // A Cluster makes the engine one of several servers that share a log in a database. Their key files
@@ -89,6 +90,18 @@ func (e *engine) owners() session.Owners {
 		return nil
 	}
 	return e.shared
+}
+
+// fence returns what returns the fences of changes in workspaces elsewhere; nil if there is only this
+// server.
+func (e *engine) fence() func(context.Context, event.SessionID) (workspace.Fence, error) {
+	if e.shared == nil {
+		return nil
+	}
+	return func(ctx context.Context, id event.SessionID) (workspace.Fence, error) {
+		f, err := e.shared.Fence(ctx, id)
+		return workspace.Fence{Session: string(f.Family), Era: f.Era, Number: f.Number}, err
+	}
 }
 
 // sweepSize is how many families a server claims at once, because there is something to do.

@@ -447,6 +447,7 @@ func startEngine(ctx context.Context, n *Node, lock *folder.Lock) (*engine, erro
 	}
 	e.tools.endMCPServers(n.ctx, e.store)
 	e.tools.family.log, e.tools.workspaces.index, e.tools.store = e.store, e.store, e.store
+	e.tools.workspaces.fence = e.fence()
 	servers := n.mcpOptions(e.tools)
 	e.logins = servers.Logins
 	found := &models{version: n.config.Version, settings: n.config.ModelSettings, clients: make(map[string]*remote.Client), keys: keys{env: n.config.Defaults.Env}}

@@ -13,6 +13,7 @@ import (
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/session"
+	"github.com/abide-run/abide/internal/workspace"
 )
 
 // placedTasks are the background commands of sessions, wherever they run. What is in
@@ -156,10 +157,19 @@ func (t *toolbox) endLater(ctx context.Context, name taskName) {
 		case <-ctx.Done():
 			return
 		}
-		if _, gone := t.givenUp.Load(name); gone || t.endThere(ctx, name, t.workspaces.answers) == nil {
+		if _, gone := t.givenUp.Load(name); gone {
+			return
+		}
+		err := t.endThere(ctx, name, t.workspaces.answers)
+		if err == nil || isOfAnotherServer(err) { // that server ends it
 			return
 		}
 	}
+}
+
+// isOfAnotherServer reports whether an error means that another server goes on with a session.
+func isOfAnotherServer(err error) bool {
+	return errors.Is(err, workspace.ErrFenced) || errors.Is(err, eventlog.ErrNotOwner) || errors.Is(err, eventlog.ErrFenced)
 }
 
 // lastPlace returns the workspace of a session that was deleted; nil for this machine.

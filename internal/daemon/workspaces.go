@@ -33,6 +33,9 @@ type sessionWorkspaces struct {
 	// protected returns what is protected on this machine in a session.
 	protected func(id event.SessionID) protect.List
 	own       map[event.SessionID]ownFolder // folders of sessions whose workspace is elsewhere
+	// fence returns what changes for a session carry, so that the workspace refuses those of a
+	// server that does not work on it any more; nil if there is one server.
+	fence func(ctx context.Context, id event.SessionID) (workspace.Fence, error)
 	// What the settings of this engine demand of commands elsewhere, too: that they are
 	// confined or not started, and that they have no network.
 	require, offline bool
@@ -111,6 +114,14 @@ func (w *sessionWorkspaces) connection(ctx context.Context, id event.SessionID) 
 	return w.registry.Open(*choice)
 }
 
+// through returns the workspace behind a connection as a session changes it.
+func (w *sessionWorkspaces) through(c *workspaces.Connection, id event.SessionID) workspace.Workspace {
+	if w.fence == nil {
+		return c.Workspace()
+	}
+	return c.For(func(ctx context.Context) (workspace.Fence, error) { return w.fence(ctx, id) })
+}
+
 // of returns the workspace of a session. It does not wait for one that is away; the calls
 // on it do.
 func (w *sessionWorkspaces) of(ctx context.Context, id event.SessionID) (workspace.Workspace, error) {
@@ -118,7 +129,7 @@ func (w *sessionWorkspaces) of(ctx context.Context, id event.SessionID) (workspa
 	if err != nil || c == nil {
 		return w.local, err
 	}
-	return c.Workspace(), nil
+	return w.through(c, id), nil
 }
 
 // guarded returns the protected files of a session's workspace, and its identity, which is
@@ -152,7 +163,7 @@ func (w *sessionWorkspaces) files(id event.SessionID) (workspace.Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	return workspace.WithFolder(c.Workspace().Files, own.dir, own.files), nil
+	return workspace.WithFolder(w.through(c, id).Files, own.dir, own.files), nil
 }
 
 // ownFolder returns the own folder of a session. It is always the same one: the locks of its
@@ -191,7 +202,7 @@ func (w *sessionWorkspaces) elsewhere(ctx context.Context, call tool.Call) (work
 	if err != nil || c == nil {
 		return nil, err
 	}
-	return c.Workspace().Files, nil
+	return w.through(c, call.Session).Files, nil
 }
 
 // answers returns nil if the workspace of a session gives a sign of life now, or is this

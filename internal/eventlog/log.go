@@ -293,6 +293,14 @@ func (o *Owned) Error() string {
 // Is makes an Owned an ErrNotOwner.
 func (o *Owned) Is(target error) bool { return target == ErrNotOwner }
 
+// A Fence is what a server shows to change something of a session elsewhere. That of a later owner is
+// greater.
+type Fence struct {
+	Family event.SessionID // the session that works for a person; its agents have the same fence
+	Era    int64           // counts what may have lost numbers of the database
+	Number int64           // number of the claim
+}
+
 // An Away is the error for a write to a session whose files and commands are with a server that
 // does not run.
 type Away struct {

@@ -504,6 +504,11 @@ func (c *Connection) describe(ctx context.Context) (workspace.Description, error
 // Workspace returns the workspace.
 func (c *Connection) Workspace() workspace.Workspace { return c.client.Workspace() }
 
+// For returns the workspace for a session, whose changes carry the fence that a function returns.
+func (c *Connection) For(fence func(context.Context) (workspace.Fence, error)) workspace.Workspace {
+	return c.client.For(fence)
+}
+
 // doubt notes that the way to the workspace may have changed.
 func (c *Connection) doubt() {
 	c.mu.Lock()

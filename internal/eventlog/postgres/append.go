@@ -91,6 +91,7 @@ func (s *Store) Append(ctx context.Context, id event.SessionID, batch eventlog.B
 	if err != nil {
 		return eventlog.End{}, fmt.Errorf("append to %s after event %d: %w", id, batch.After.Seq, err)
 	}
+	s.era.noteEnd(id, a.end)
 	return a.end, nil
 }
 
@@ -219,15 +220,23 @@ func whyRefused(ctx context.Context, q querier, a *addition) error {
 // else can have stored an event with its id.
 func (a *addition) isStored(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	h, err := findHead(ctx, conn, a.id)
-	if errors.Is(err, eventlog.ErrNotFound) || err == nil && h.End.Seq < a.end.Seq {
+	if errors.Is(err, eventlog.ErrNotFound) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	end, err := record.EndAt(ctx, rows{conn}, h, a.end.Seq)
+	return reaches(ctx, conn, h, a.end)
+}
+
+// reaches reports whether the chain of a session passes through an end.
+func reaches(ctx context.Context, conn *pgx.Conn, h record.Head, want eventlog.End) (bool, error) {
+	if h.End.Seq < want.Seq {
+		return false, nil
+	}
+	end, err := record.EndAt(ctx, rows{conn}, h, want.Seq)
 	if _, damaged := errors.AsType[*record.Fault](err); damaged {
 		return false, nil
 	}
-	return end == a.end, err
+	return end == want, err
 }

@@ -65,7 +65,7 @@ func (w *writing) now() int64 {
 // commitGroup commits ops and sets the outcome of each.
 func (s *Store) commitGroup(group []*op) {
 	if s.life != nil {
-		s.life.await()
+		_ = s.life.await(context.Background()) // only its context ends it with an error
 	}
 	s.commit(group)
 	for _, o := range group {
@@ -305,6 +305,9 @@ func (s *Store) reconnect(ctx context.Context, next int64, group []*op) (committ
 	_, err = conn.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 		WHERE pid = $1 AND pid <> pg_backend_pid() AND datname = current_database() AND usename = current_user AND application_name = current_setting('application_name')`, int32(old))
 	if err != nil {
+		return false, err
+	}
+	if err := s.checkEra(ctx, conn); err != nil {
 		return false, err
 	}
 	var last []byte

@@ -25,7 +25,7 @@ var migrations embed.FS
 
 // schemaVersion is the number of the last migration, and oldestVersion that of the oldest
 // program that may use the tables after it.
-const schemaVersion = 3
+const schemaVersion = 4
 
 // defaultSchema is where the tables are if the URL names no search_path.
 const defaultSchema = "abide"

@@ -25,6 +25,7 @@ func (s *Store) Fork(ctx context.Context, child, parent event.SessionID, batch e
 	if err != nil {
 		return eventlog.End{}, fmt.Errorf("fork %s from %s at event %d: %w", child, parent, batch.After.Seq, err)
 	}
+	s.era.noteEnd(child, a.end)
 	return a.end, nil
 }
 
@@ -67,6 +68,7 @@ func (s *Store) Delete(ctx context.Context, id event.SessionID) error {
 		return fmt.Errorf("delete %s: %w", id, err)
 	}
 	s.claims.forget(id)
+	s.era.forgetEnd(id)
 	return nil
 }
 

@@ -168,16 +168,38 @@ func (s *Store) claimFamilies(ctx context.Context, families ...event.SessionID) 
 	if len(families) == 0 {
 		return s.queue.Open(ctx)
 	}
-	var fence int64
+	var fences map[event.SessionID]int64
 	err := s.queue.Do(ctx, &op{apply: func(ctx context.Context, _ *writing, tx pgx.Tx) (err error) {
-		fence, err = s.life.claim(ctx, tx, families)
+		fences, err = s.life.claim(ctx, tx, families)
 		return err
 	}})
 	if err != nil {
 		return fmt.Errorf("claim %s: %w", families[0], err)
 	}
-	s.claims.set(fence, families...)
+	for family, fence := range fences {
+		s.claims.set(fence, family)
+	}
 	return nil
+}
+
+// Fence returns what this server shows to change something of a session elsewhere. It claims the
+// session if nobody owns it, and waits while this server must not begin anything. The fence is zero
+// if no other server can write to the session: if it is not stored, or the store is open alone.
+func (s *Store) Fence(ctx context.Context, id event.SessionID) (eventlog.Fence, error) {
+	if s.life == nil {
+		return eventlog.Fence{}, nil
+	}
+	r, err := s.right(ctx, id, nil)
+	if errors.Is(err, eventlog.ErrNotFound) {
+		return eventlog.Fence{}, nil
+	}
+	if err == nil {
+		err = s.life.await(ctx)
+	}
+	if err != nil {
+		return eventlog.Fence{}, err
+	}
+	return eventlog.Fence{Family: r.family, Era: s.era.number.Load(), Number: r.fence}, s.queue.Open(ctx)
 }
 
 // Owns reports whether this server owns a session, as far as it knows. The next write tells.
@@ -232,44 +254,56 @@ const (
 	claimable = "(o.server = $2 OR " + gone + ")"
 )
 
-// claim claims families inside a transaction, and returns their fence.
-func (l *life) claim(ctx context.Context, tx pgx.Tx, families []event.SessionID) (fence int64, err error) {
+// claim claims families inside a transaction, and returns their fences. What the server owns already
+// keeps its fence: changes elsewhere that carry it are under way.
+func (l *life) claim(ctx context.Context, tx pgx.Tx, families []event.SessionID) (fences map[event.SessionID]int64, err error) {
 	names := namesOf(families)
 	if err := l.checkPlace(ctx, tx, names); err != nil {
-		return 0, err
+		return nil, err
 	}
-	if err := tx.QueryRow(ctx, "SELECT nextval('fences')").Scan(&fence); err != nil {
-		return 0, err
+	var next int64
+	if err := tx.QueryRow(ctx, "SELECT nextval('fences')").Scan(&next); err != nil {
+		return nil, err
 	}
 	inner, err := tx.Begin(ctx) // a savepoint: what it did goes away if one of them cannot be claimed
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer inner.Rollback(ctx) // does nothing after a commit
-	done, err := inner.Exec(ctx, `INSERT INTO owners AS o (name, server, fence) SELECT unnest($1::bytea[]), $2, $3
-		ON CONFLICT (name) DO UPDATE SET server = excluded.server, fence = excluded.fence WHERE `+claimable, names, []byte(l.me.ID), fence)
+	rows, err := inner.Query(ctx, `INSERT INTO owners AS o (name, server, fence) SELECT unnest($1::bytea[]), $2, $3
+		ON CONFLICT (name) DO UPDATE SET server = excluded.server, fence = CASE WHEN o.server = excluded.server THEN o.fence ELSE excluded.fence END
+		WHERE `+claimable+" RETURNING name, fence", names, []byte(l.me.ID), next)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	if int(done.RowsAffected()) == len(names) {
+	fences = make(map[event.SessionID]int64)
+	var name []byte
+	var fence int64
+	if _, err := pgx.ForEachRow(rows, []any{&name, &fence}, func() error {
+		fences[event.SessionID(name)] = fence
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if len(fences) == len(names) {
 		if err := l.settle(ctx, inner, names); err != nil {
-			return 0, err
+			return nil, err
 		}
-		return fence, inner.Commit(ctx)
+		return fences, inner.Commit(ctx)
 	}
 	if err := inner.Rollback(ctx); err != nil {
-		return 0, err
+		return nil, err
 	}
-	var name, server, address []byte
+	var server, address []byte
 	err = tx.QueryRow(ctx, `SELECT o.name, o.server, coalesce(s.address, '') FROM owners o LEFT JOIN servers s ON s.id = o.server
 		WHERE o.name = ANY($1) AND NOT `+claimable+" ORDER BY o.name LIMIT 1", names, []byte(l.me.ID)).Scan(&name, &server, &address)
 	if errors.Is(err, pgx.ErrNoRows) { // it has just been freed
-		return 0, refusal{eventlog.ErrNotOwner}
+		return nil, refusal{eventlog.ErrNotOwner}
 	}
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return 0, refusal{&eventlog.Owned{Session: event.SessionID(name), Server: string(server), Address: string(address)}}
+	return nil, refusal{&eventlog.Owned{Session: event.SessionID(name), Server: string(server), Address: string(address)}}
 }
 
 // namesOf returns ids as they are stored, in one order everywhere, so that two claims do not wait
@@ -427,6 +461,7 @@ func (s *Store) Release(ctx context.Context, ids ...event.SessionID) error {
 			return fmt.Errorf("release %s: %w", id, err)
 		}
 		s.claims.replace(right{family, fence}, 0)
+		s.era.forgetFamily(family, &s.claims)
 	}
 	return nil
 }
@@ -499,6 +534,7 @@ func (s *Store) fenced(ctx context.Context, q querier, r right) error {
 		return nil
 	}
 	s.claims.replace(r, lostClaim)
+	s.era.forgetFamily(r.family, &s.claims)
 	return fmt.Errorf("session %s: %w", r.family, eventlog.ErrNotOwner)
 }
 

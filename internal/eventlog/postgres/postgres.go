@@ -78,6 +78,7 @@ type Store struct {
 	closeOnce sync.Once
 
 	life   *life // nil if the store is open alone
+	era    era
 	claims claims
 
 	sealing *eventlog.Sealing
@@ -145,6 +146,9 @@ func (s *Store) connect(ctx context.Context, opts eventlog.Options) error {
 		return s.explain(err)
 	}
 	if err := s.begin(ctx, conn); err != nil {
+		return s.explain(err)
+	}
+	if err := s.checkEra(ctx, conn); err != nil {
 		return s.explain(err)
 	}
 	if s.write.clock, err = lastChange(ctx, conn); err != nil {

@@ -216,6 +216,10 @@ func (l *life) tick(ctx context.Context, conn **pgx.Conn) error {
 			return err
 		}
 		*conn = again
+		if err := l.store.checkEra(ctx, again); err != nil {
+			closeConn(again) // the next attempt checks it again
+			return err
+		}
 	}
 	return l.round(ctx, *conn)
 }
@@ -255,18 +259,20 @@ func (l *life) noteBeat(sent time.Duration) {
 }
 
 // await waits until the server has had a beat a short time ago. It returns when the store closes.
-func (l *life) await() {
+func (l *life) await(ctx context.Context) error {
 	for {
 		l.mu.Lock()
 		fresh, beaten := sinceBoot()-l.last < l.pace.Suspend, l.beaten
 		l.mu.Unlock()
 		if fresh {
-			return
+			return nil
 		}
 		select {
 		case <-beaten:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		case <-l.store.queue.Closed():
-			return
+			return nil
 		}
 	}
 }

@@ -335,7 +335,7 @@ func TestAWriterIsHeldBackUntilTheNextBeat(t *testing.T) {
 				l.last += time.Hour
 			}
 			returned := false
-			go func() { l.await(); returned = true }()
+			go func() { _ = l.await(context.Background()); returned = true }()
 			synctest.Wait()
 			if returned != (name == "the beat was in good time") {
 				t.Errorf("%s: returned = %v before it", name, returned)

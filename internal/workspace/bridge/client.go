@@ -192,6 +192,7 @@ func (h *headers) set(header http.Header) {
 func (h *headers) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
 		h.set(r.Header())
+		setFence(ctx, r.Header())
 		return next(ctx, r)
 	}
 }
@@ -200,6 +201,7 @@ func (h *headers) WrapStreamingClient(next connect.StreamingClientFunc) connect.
 	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
 		conn := next(ctx, spec)
 		h.set(conn.RequestHeader())
+		setFence(ctx, conn.RequestHeader())
 		return conn
 	}
 }

@@ -50,6 +50,7 @@ var reasons = []struct {
 	{syscall.EROFS, connect.CodeFailedPrecondition, "read_only"},
 	{workspace.ErrOther, connect.CodeFailedPrecondition, "other_workspace"},
 	{workspace.ErrProtocol, connect.CodeFailedPrecondition, "other_protocol"},
+	{workspace.ErrFenced, connect.CodeFailedPrecondition, "fenced"},
 	{process.ErrNotFound, connect.CodeNotFound, "no_process"},
 	{process.ErrNoOwner, connect.CodePermissionDenied, "no_owner"},
 	{process.ErrConflict, connect.CodeAlreadyExists, "conflict"},
@@ -149,9 +150,12 @@ func fromWire(ctx context.Context, err error) error {
 	var e *connect.Error
 	var known *answer
 	var gone *away
+	var without *unasked
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &without):
+		return without.error
 	case errors.Is(err, errMoreThanAsked):
 		return errMoreThanAsked
 	case errors.As(err, &known):

@@ -48,11 +48,13 @@ func (s *service) Exec(ctx context.Context, stream *execStream) error {
 func (s *service) startOrAttach(ctx context.Context, first *pb.ExecRequest) (*pb.ExecResponse_Begun, int64, error) {
 	switch part := first.GetPart().(type) {
 	case *pb.ExecRequest_Start:
-		info, attached, err := s.ws.Processes.Start(ctx, specOf(part.Start))
-		if err != nil {
-			return nil, 0, toWire(err)
-		}
-		return &pb.ExecResponse_Begun{Process: processTo(info), Attached: attached}, 0, nil
+		begun := new(pb.ExecResponse_Begun)
+		err := s.change(ctx, func() error {
+			info, attached, err := s.ws.Processes.Start(ctx, specOf(part.Start))
+			begun.Process, begun.Attached = processTo(info), attached
+			return toWire(err)
+		})
+		return begun, 0, err
 	case *pb.ExecRequest_Attach_:
 		owner, id := handleOf(part.Attach.GetHandle())
 		info, err := s.ws.Processes.Get(ctx, owner, id)
@@ -75,7 +77,7 @@ func (s *service) receiveInputs(ctx context.Context, stream *execStream, owner p
 		if err != nil {
 			return err
 		}
-		err = s.handleInput(ctx, m, owner, id)
+		err = s.change(ctx, func() error { return s.handleInput(ctx, m, owner, id) })
 		if err != nil && !errors.Is(err, process.ErrEnded) { // outputs reports the end of the process
 			return err
 		}

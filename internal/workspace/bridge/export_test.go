@@ -1,6 +1,10 @@
 package bridge
 
-import "net/http"
+import (
+	"net/http"
+
+	pb "github.com/abide-run/abide/internal/workspace/workspacepb"
+)
 
 // ReadContent is readContent, for tests.
 var ReadContent = readContent
@@ -24,4 +28,15 @@ type observed struct {
 func (o observed) RoundTrip(r *http.Request) (*http.Response, error) {
 	o.each(r.URL.Path)
 	return o.Transport.RoundTrip(r)
+}
+
+// FencedMethods returns the methods of the service that are fenced.
+func FencedMethods() (names []string) {
+	methods := pb.File_workspace_proto.Services().ByName("WorkspaceService").Methods()
+	for i := range methods.Len() {
+		if name := string(methods.Get(i).Name()); !reading["/abide.workspace.v1.WorkspaceService/"+name] {
+			names = append(names, name)
+		}
+	}
+	return names
 }

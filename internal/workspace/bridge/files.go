@@ -21,6 +21,7 @@ type service struct {
 	ws       workspace.Workspace
 	about    workspace.Description
 	inFlight *inFlight
+	fences   *fences
 }
 
 // Stat implements the service.
@@ -116,15 +117,19 @@ func (s *service) WriteRaw(ctx context.Context, in *connect.ClientStream[pb.Writ
 	if err != nil {
 		return nil, err
 	}
-	d, err := s.ws.Files.Create(ctx, pathOf(begin.GetPath()), optionsOf(begin.GetOptions()))
+	var d workspace.Draft
+	err = s.change(ctx, func() (err error) {
+		d, err = s.ws.Files.Create(ctx, pathOf(begin.GetPath()), optionsOf(begin.GetOptions()))
+		return toWire(err)
+	})
 	if err != nil {
-		return nil, toWire(err)
+		return nil, err
 	}
 	defer func() { _ = d.Close() }()
 	if err := writeContent(d, in); err != nil {
 		return nil, err
 	}
-	return &pb.WriteRawResponse{}, toWire(d.Commit())
+	return &pb.WriteRawResponse{}, s.change(ctx, func() error { return toWire(d.Commit()) })
 }
 
 func firstPart(in *connect.ClientStream[pb.WriteRawRequest]) (*pb.WriteRawRequest_Begin, error) {

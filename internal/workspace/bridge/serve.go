@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -26,6 +27,12 @@ type Server struct {
 	About     workspace.Description // what it says of itself; time and disk are looked up when it is asked
 	Token     string                // token that clients must send; none if empty
 	TLS       *tls.Config           // configuration with a certificate; no TLS if nil
+	// Fences is the folder for what is known of the servers that change something here; if
+	// empty, that is forgotten with the process.
+	Fences string
+
+	fences     *fences
+	openFences sync.Once
 }
 
 // shutdownGrace is the time that running requests get when a server stops.
@@ -116,10 +123,11 @@ func keepalive() *http.HTTP2Config {
 // handler returns the handler of requests, which refuses those without the token.
 func (s *Server) handler(g *inFlight) http.Handler {
 	mux := http.NewServeMux()
-	served := &service{s.Workspace, s.About, g}
+	s.openFences.Do(func() { s.fences = &fences{dir: s.Fences} })
+	served := &service{s.Workspace, s.About, g, s.fences}
 	mux.HandleFunc("POST "+rawShowPath, served.showRaw)
 	path, service := workspacepb.NewWorkspaceServiceHandler(served,
-		connect.WithReadMaxBytes(maxMessage), connect.WithInterceptors(stopping{}),
+		connect.WithReadMaxBytes(maxMessage), connect.WithInterceptors(stopping{}, fencing{s.fences}),
 		connect.WithCompression("gzip", nil, nil)) // no compression: networks are fast, and much data does not compress
 	mux.Handle(path, limitAnswers(service))
 	refuse := connect.NewErrorWriter()

@@ -152,6 +152,34 @@ func (c *Cluster) Down(t testing.TB, s os.Signal) {
 	c.server = nil
 }
 
+// Save copies the files of the server, as a standby has them that gets nothing from now on. The
+// server is started again for that.
+func (c *Cluster) Save(t testing.TB) {
+	t.Helper()
+	c.Down(t, syscall.SIGINT)
+	if out, err := exec.Command("cp", "-a", c.dir+"/data", c.dir+"/standby").CombinedOutput(); err != nil {
+		t.Fatalf("copy the files of the server: %v\n%s", err, out)
+	}
+	c.Up(t)
+}
+
+// FailOver ends the server, and promotes the standby that Save has made.
+func (c *Cluster) FailOver(t testing.TB) {
+	t.Helper()
+	c.Down(t, syscall.SIGQUIT)
+	err := errors.Join(os.RemoveAll(c.dir+"/data"), os.Rename(c.dir+"/standby", c.dir+"/data"), os.WriteFile(c.dir+"/data/standby.signal", nil, 0o600))
+	if err == nil && c.cred != nil {
+		err = os.Chown(c.dir+"/data/standby.signal", int(c.cred.Uid), int(c.cred.Gid))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Up(t)
+	if said := c.Exec(t, "public", "SELECT pg_promote()"); said != "t" {
+		t.Fatalf("the standby is not promoted: %s", said)
+	}
+}
+
 // Dir returns the folder with the files of the server.
 func (c *Cluster) Dir() string { return c.dir }
 
