@@ -105,6 +105,7 @@ type Node struct {
 	proxy     *httputil.ReverseProxy // passes requests over HTTP on to the engine; nil before the first
 
 	notices         notices
+	stopped         atomic.Bool   // true when the host was stopped because it was idle
 	promoted        chan struct{} // closed when this process has become the engine, or never will
 	mu              sync.Mutex
 	engine          *engine
@@ -197,7 +198,9 @@ func (n *Node) Err() error {
 func (n *Node) Close() error {
 	if e, _ := n.currentEngine(); e != nil {
 		n.noteFailure(e)
-		n.lastJobs(e)
+		if !n.stopped.Load() {
+			n.lastJobs(e)
+		}
 	}
 	n.cancel(errClosed)
 	n.work.Wait()

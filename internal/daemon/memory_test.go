@@ -3,6 +3,7 @@ package daemon_test
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -94,6 +95,9 @@ func TestAnEngineForOneCommandDoesJobsAtItsEnd(t *testing.T) {
 	p.await(event.SessionIdle, 1)
 	if list := p.jobs(); len(list.Jobs) != 1 || list.Jobs[0].Status != api.JobWaiting || list.Stats != (api.JobStats{}) {
 		t.Fatalf("a short engine has jobs %+v", list)
+	}
+	for !short.TryStop(true) { // as a command does before it closes
+		runtime.Gosched()
 	}
 	if err := short.Close(); err != nil {
 		t.Fatal(err)

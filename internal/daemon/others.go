@@ -30,7 +30,21 @@ func (n *Node) Unfinished(ctx context.Context) int {
 // begins any more that Close would cut.
 func (n *Node) TryStop(own bool) bool {
 	e, _ := n.currentEngine()
-	return e == nil || n.ctx.Err() != nil || !own && e.relays.Load() == 0 || e.host.Work.StopIfIdle()
+	return e == nil || n.ctx.Err() != nil || !own && e.relays.Load() == 0 || n.stopIfIdle(e)
+}
+
+// stopIfIdle stops the host of an engine unless something is under way, after the last jobs of
+// memory, which need its sessions.
+func (n *Node) stopIfIdle(e *engine) bool {
+	if e.host.Work.Busy() {
+		return false
+	}
+	n.lastJobs(e)
+	stopped := e.host.Work.StopIfIdle()
+	if stopped {
+		n.stopped.Store(true)
+	}
+	return stopped
 }
 
 // An engine that stays for others ends when nothing was under way at several checks in a
@@ -50,7 +64,7 @@ func (n *Node) AwaitIdle(ctx context.Context) {
 	}
 	tick := time.NewTicker(idlePause)
 	defer tick.Stop()
-	for idle := 0; idle < idleChecks || !e.host.Work.StopIfIdle(); idle++ {
+	for idle := 0; idle < idleChecks || !n.stopIfIdle(e); idle++ {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
