@@ -45,7 +45,7 @@ func readBranch(ctx context.Context, files fileReader, dir string, near bool) st
 // readHead returns what HEAD says in a git folder, which may be a file that names the folder.
 func readHead(ctx context.Context, files fileReader, git string) string {
 	head, err := readSmall(ctx, files, path.Join(git, "HEAD"))
-	if head != "" || errors.Is(err, fs.ErrNotExist) { // git is not a file: that would be another error
+	if head != "" || errors.Is(err, fs.ErrNotExist) || workspace.Unusable(err) { // git is not a file: that would be another error
 		return head
 	}
 	link, _ := readSmall(ctx, files, git)

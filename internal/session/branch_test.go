@@ -22,6 +22,14 @@ func (c countedReads) ReadFile(ctx context.Context, p workspace.Path) ([]byte, e
 	return disk{}.ReadFile(ctx, p)
 }
 
+// awayReads counts what is asked of a workspace that is away.
+type awayReads struct{ n *int }
+
+func (a awayReads) ReadFile(context.Context, workspace.Path) ([]byte, error) {
+	*a.n++
+	return nil, workspace.ErrAway
+}
+
 func TestTheBranchOfAWorkingTreeIsReadWithoutGit(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) {
@@ -52,6 +60,9 @@ func TestTheBranchOfAWorkingTreeIsReadWithoutGit(t *testing.T) {
 	}
 	if reads := (countedReads{new(int)}); readBranch(t.Context(), reads, filepath.Join(root, "main/deep/er"), true) != "topic/tea" || *reads.n != 3 {
 		t.Errorf("%d files were read to find the branch two folders above, want 3", *reads.n)
+	}
+	if reads := (awayReads{new(int)}); readBranch(t.Context(), reads, root, false) != "" || *reads.n != 1 {
+		t.Errorf("a workspace that is away is asked %d times, want once", *reads.n)
 	}
 	if got := readBranch(t.Context(), disk{}, filepath.Join(root, "main/deep"), false); got != "" {
 		t.Errorf("folders above are looked at far away: %q", got)

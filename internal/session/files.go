@@ -48,5 +48,5 @@ func (n *noWorkspace) Unwrap() error { return n.error }
 // isAway reports whether an error means that nothing is known about the files of a
 // workspace: what was known before stays true.
 func isAway(err error) bool {
-	return errors.As(err, new(*noWorkspace)) || errors.Is(err, workspace.ErrLost) || errors.Is(err, workspace.ErrToken)
+	return errors.As(err, new(*noWorkspace)) || workspace.Unusable(err)
 }

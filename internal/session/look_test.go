@@ -169,6 +169,37 @@ func TestAProjectThatCannotBeReadStopsNothing(t *testing.T) {
 	})
 }
 
+// What was known of a project stays, while its workspace cannot be reached.
+func TestAProjectThatIsAwayIsWhatItWas(t *testing.T) {
+	for _, why := range []error{workspace.ErrAway, workspace.ErrLost, workspace.ErrToken, workspace.ErrOther} {
+		b := sessiontest.New(t, offline.Model{})
+		turns := 0
+		b.Options.Instructions = func(context.Context, workspace.Projects, string, ...string) (string, []event.InstructionSource, error) {
+			if turns++; turns > 1 {
+				return "", nil, fmt.Errorf("instructions: %w", why)
+			}
+			return "Be kind.", nil, nil
+		}
+		b.Restart()
+		v := b.Create("s", &session.Client{})
+		at := 0
+		for _, word := range []string{"HELLO", "SECOND"} {
+			b.Send("s", event.InputAcceptedData{Prompt: "Reply with exactly: " + word})
+			_, at = v.Await(t, at, event.SessionIdle)
+		}
+		loaded := 0
+		for _, kind := range kindsOf(b.Verify("s")) {
+			if kind == event.InstructionsLoaded {
+				loaded++
+			}
+		}
+		if turns < 2 || loaded != 1 {
+			t.Errorf("%v: %d turns have recorded other instructions %d times, want once", why, turns, loaded)
+		}
+		b.Host.Close()
+	}
+}
+
 // Instructions on disks of this machine are read without a limit, after the first time. On
 // others the time of each reading is limited.
 func TestInstructionsOnThisMachineAreReadWithoutALimit(t *testing.T) {

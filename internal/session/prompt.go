@@ -287,7 +287,7 @@ func (s *Session) readInstructions(config event.SessionConfiguredData) (instruct
 	of := instructionsOf{folders, transcript.ShowsPlace(config)}
 	read := func(ctx context.Context, from workspace.Files) (found instructionText) {
 		found.text, found.sources, found.err = h.opts.Instructions(ctx, from, folders[0], folders[1:]...)
-		if of.branch {
+		if of.branch && !isAway(found.err) { // it would only be waited for once more
 			found.branch = readBranch(ctx, from, folders[0], config.Workspace == nil)
 		}
 		return found
