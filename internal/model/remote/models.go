@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -147,7 +148,8 @@ func (a *attempt) models() ([]listed, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, a.listError(resp)
 	}
-	return readModels(newWatched(resp.Body, a.idle, a.client.IdleTimeout))
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return readModels(kind, newWatched(resp.Body, a.idle, a.client.IdleTimeout))
 }
 
 // listError returns the error for a response that is not a list of models. Its message
@@ -163,10 +165,14 @@ func (a *attempt) listError(resp *http.Response) *model.Error {
 	return e
 }
 
-func readModels(body io.Reader) ([]listed, error) {
+// readModels reads a list of models. kind is the type of its content.
+func readModels(kind string, body io.Reader) ([]listed, error) {
 	data, err := io.ReadAll(io.LimitReader(body, replyLimit))
 	if err != nil {
 		return nil, err
+	}
+	if isPage(kind, data) {
+		return nil, errPage
 	}
 	var list struct {
 		Data []listed `json:"data"`

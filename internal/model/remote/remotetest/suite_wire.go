@@ -390,9 +390,14 @@ func testModels(t *testing.T, s Subject) {
 	if name, why, err := c.DefaultModel(t.Context()); err != nil || name != "m1" || !strings.Contains(why, "only one") {
 		t.Errorf("the default model is %q because %s, err = %v", name, why, err)
 	}
-	list = "<html>"
+	list = "<"
 	_, err := c.Models(t.Context())
 	WantError(t, err, model.KindStream)
+	list = "<html>" // the base URL is wrong, and stays so
+	_, err = c.Models(t.Context())
+	if e := WantError(t, err, model.KindNotFound); !strings.Contains(e.Message, "answered with a web page") {
+		t.Error(e)
+	}
 	list = "{}"
 	if name, _, err := c.DefaultModel(t.Context()); err == nil {
 		t.Errorf("a provider without models gave %q", name)
