@@ -38,6 +38,8 @@ const Keep = 100
 var (
 	// ErrNoPage means that there is no such page, or no such version of it.
 	ErrNoPage = errors.New("no such page")
+	// errNoVersion is the ErrNoPage of a page that has other versions.
+	errNoVersion error = noVersion{}
 	// ErrChanged means that the page has been changed since it was read.
 	ErrChanged = errors.New("somebody has changed the page meanwhile")
 )
@@ -392,9 +394,25 @@ func (b *Book) At(name string, n int) (string, error) {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("version %d of %s in %s: %w", n, name, b.Path(), ErrNoPage)
+		err = fmt.Errorf("version %d of %s in %s: %w", n, name, b.Path(), b.absence(name))
 	}
 	return "", err
+}
+
+// noVersion is the type of errNoVersion.
+type noVersion struct{}
+
+func (noVersion) Error() string {
+	return "no such version; abide memory history lists those that there are"
+}
+func (noVersion) Is(target error) bool { return target == ErrNoPage }
+
+// absence returns why a version of a page is not there: there is no such page, or only no such version.
+func (b *Book) absence(name string) error {
+	if list, err := b.History(name); err != nil || len(list) == 0 {
+		return ErrNoPage
+	}
+	return errNoVersion
 }
 
 // Revert writes the text of an earlier version as a new version, and returns its number.

@@ -75,8 +75,11 @@ func TestAPageIsReadBackAndItsVersionsAreKept(t *testing.T) {
 	if got, err := b.At("p", 2); err != nil || got != two {
 		t.Errorf("version 2 = %q, %v", got, err)
 	}
-	if _, err := b.At("p", 7); !errors.Is(err, book.ErrNoPage) {
+	if _, err := b.At("p", 7); !errors.Is(err, book.ErrNoPage) || !strings.Contains(err.Error(), "version 7 of p") || !strings.Contains(err.Error(), "no such version") {
 		t.Errorf("version 7: %v", err)
+	}
+	if _, err := b.At("q", 1); !errors.Is(err, book.ErrNoPage) || !strings.Contains(err.Error(), "no such page") {
+		t.Errorf("version 1 of no page: %v", err)
 	}
 }
 
