@@ -69,7 +69,7 @@ func (a *app) rootCommand() *cobra.Command {
 	// by name: the linker could drop no exported method, and the program would be twice as large.
 	root.Flags().BoolVarP(&version, "version", "v", false, "print the version")
 	root.PersistentFlags().StringVar(&a.home, "home", "", "data folder `DIR` (default $ABIDE_HOME, or $XDG_DATA_HOME/abide)")
-	root.PersistentFlags().StringSliceVar(&a.servers, "server", nil, "use the servers at `HOST:PORT,…` instead of a data folder (their token is in ABIDE_TOKEN)")
+	root.PersistentFlags().StringSliceVar(&a.servers, "server", nil, "use the servers at `HOST:PORT,...` instead of a data folder (their token is in ABIDE_TOKEN)")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print only errors and questions on stderr")
 	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "error", "log messages of `LEVEL` and above on stderr: none, error, warning, info, debug or all")
 	root.SetFlagErrorFunc(flagError)
