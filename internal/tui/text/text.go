@@ -209,6 +209,19 @@ func prefix(s string, most int) (string, int) {
 	return s, width
 }
 
+// with returns the line with spans added. One that looks like the span before it is joined
+// to that, so that a line which is put together from words is not written word by word.
+func (l Line) with(spans ...Span) Line {
+	for _, s := range spans {
+		if n := len(l); n > 0 && l[n-1].Style == s.Style {
+			l[n-1].Text += s.Text
+		} else {
+			l = append(l, s)
+		}
+	}
+	return l
+}
+
 // Wrap breaks a line between words into lines of at most some columns. Words that are
 // wider, such as addresses, stay whole where they are: the terminal wraps them itself, so
 // that they can be copied. Later lines begin with the indent.
@@ -247,7 +260,7 @@ func (w *wrapper) add(s string, style Style) {
 		w.blanks = append(w.blanks, Span{s, style})
 		return
 	}
-	w.word = append(w.word, Span{s, style})
+	w.word = w.word.with(Span{s, style})
 	w.wordWidth += Width(s)
 }
 
@@ -264,10 +277,10 @@ func (w *wrapper) flush() {
 		w.lines = append(w.lines, w.line)
 		w.line, w.width = append(Line(nil), w.indent...), w.indent.Width()
 	} else {
-		w.line = append(w.line, w.blanks...)
+		w.line = w.line.with(w.blanks...)
 		w.width += gap
 	}
-	w.line = append(w.line, w.word...)
+	w.line = w.line.with(w.word...)
 	w.width += w.wordWidth
 	w.begun = true
 	w.word, w.wordWidth, w.blanks = nil, 0, nil
@@ -320,22 +333,39 @@ type Encoder struct {
 	ASCII    bool // true for a terminal that does not know UTF-8
 }
 
-// Encode returns the line with escape codes. It ends without any style.
+// Encode returns the line with escape codes, as few as it takes. It ends without any style.
 func (e Encoder) Encode(l Line) string {
 	var b strings.Builder
+	code := ""
 	for _, s := range l {
 		shown := s.Text
 		if e.ASCII {
 			shown = ascii(shown)
 		}
-		code := e.code(s.Style)
-		if code == "" || shown == "" {
-			b.WriteString(shown)
-			continue
+		if next := e.code(s.Style); next != code && shown != "" {
+			b.WriteString(change(code, next))
+			code = next
 		}
-		b.WriteString("\x1b[" + code + "m" + shown + "\x1b[m")
+		b.WriteString(shown)
 	}
+	b.WriteString(change(code, ""))
 	return b.String()
+}
+
+// change returns what changes the style of a terminal from one to another, by their
+// parameters.
+func change(from, to string) string {
+	const reset = "\x1b[m"
+	switch set := "\x1b[" + to + "m"; {
+	case from == to:
+		return ""
+	case to == "":
+		return reset
+	case from == "":
+		return set
+	default:
+		return reset + set
+	}
 }
 
 // code returns the parameters of a style.

@@ -1,6 +1,7 @@
 package text_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -90,6 +91,25 @@ func TestEncodeLeavesOutWhatIsNotWanted(t *testing.T) {
 		if got := e.Encode(line); got != want {
 			t.Errorf("%+v: %q, want %q", e, got, want)
 		}
+	}
+}
+
+// TestALineIsWrittenWithFewCodes: a style is set where it changes, also in a line that was
+// wrapped word by word. On a slow line every byte is a part of the wait.
+func TestALineIsWrittenWithFewCodes(t *testing.T) {
+	bold := text.Style{Bold: true}
+	line := text.Line{{Text: "one two ", Style: bold}, {Text: "three", Style: bold}, {Text: " four five six"}}
+	var got []string
+	for _, l := range line.Wrap(20, text.Plain("  ")) {
+		got = append(got, text.Encoder{}.Encode(l))
+	}
+	want := []string{"\x1b[1mone two three\x1b[m four", "  five six"}
+	if !slices.Equal(got, want) {
+		t.Errorf("written as %q, want %q", got, want)
+	}
+	apart := text.Line{{Text: "a", Style: bold}, {Text: "", Style: text.Style{Faint: true}}, {Text: "b", Style: bold}}
+	if got, want := (text.Encoder{}).Encode(apart), "\x1b[1mab\x1b[m"; got != want {
+		t.Errorf("written as %q, want %q", got, want)
 	}
 }
 
