@@ -373,7 +373,7 @@ func (l long) slowChat(t *compare.Table) {
 }
 
 // ofTheChat matches the packages that only the chat needs, and times their initialisation.
-var ofTheChat = regexp.MustCompile(`(?m)^init (?:charm\.land|github\.com/(?:charmbracelet|muesli|clipperhouse|lucasb-eyer|rivo|mattn/go-runewidth|alecthomas/chroma|atotto|aymanbagabas)|\S*/internal/tui)\S* @\S+ ms, (\S+) ms clock`)
+var ofTheChat = regexp.MustCompile(`(?m)^init (?:charm\.land|github\.com/(?:charmbracelet|muesli|clipperhouse|yuin/goldmark|lucasb-eyer|rivo|mattn/go-runewidth|alecthomas/chroma|atotto|aymanbagabas)|\S*/internal/tui)\S* @\S+ ms, (\S+) ms clock`)
 
 // startOfCommands measures what the packages of the chat cost at the start of every command.
 func (l long) startOfCommands(t *compare.Table) {

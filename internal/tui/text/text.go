@@ -391,13 +391,15 @@ func (e Encoder) code(s Style) string {
 	return strings.Join(parts, ";")
 }
 
-// signs are the characters of the program itself on a terminal that does not know UTF-8.
-var signs = map[rune]string{
-	'…': "...", '•': "*", '▸': ">", '›': ">", '✓': "+", '✗': "x", '─': "-", '│': "|", '┆': ":", '⏎': "\\n", '·': "-", '▌': "|",
-	'█': "#", '░': ".", '–': "-", '—': "-", '‘': "'", '’': "'", '“': "\"", '”': "\"", '↑': "^", '↓': "v", '→': "->", '←': "<-", '⚑': "!", '◦': "-", '∴': "~", '◇': "?",
+// signs are the characters of the program itself on a terminal that does not know UTF-8. Each
+// is as wide as what it stands for.
+var signs = map[rune]byte{
+	'…': '~', '•': '*', '▸': '>', '›': '>', '✓': '+', '✗': 'x', '─': '-', '│': '|', '┼': '+', '┆': ':', '⏎': '\\', '·': '-', '▌': '|',
+	'█': '#', '░': '.', '–': '-', '—': '-', '‘': '\'', '’': '\'', '“': '"', '”': '"', '↑': '^', '↓': 'v', '→': '>', '←': '<', '⚑': '!', '◦': '-', '∴': '%', '◇': '?',
 }
 
-// ascii returns a text in characters that every terminal shows.
+// ascii returns a text in characters that every terminal shows, in as many columns: a line
+// that was cut to the terminal must not wrap.
 func ascii(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -405,9 +407,9 @@ func ascii(s string) string {
 		case r < 0x80:
 			b.WriteRune(r)
 		case own:
-			b.WriteString(sign)
+			b.WriteByte(sign)
 		default:
-			b.WriteByte('?')
+			b.WriteString(strings.Repeat("?", RuneWidth(r)))
 		}
 	}
 	return b.String()

@@ -113,6 +113,17 @@ func TestALineIsWrittenWithFewCodes(t *testing.T) {
 	}
 }
 
+// TestASCIIIsAsWide: what stands for a character on a terminal that does not know UTF-8 takes
+// as many columns, so that a line that fits the terminal still does.
+func TestASCIIIsAsWide(t *testing.T) {
+	for _, s := range []string{"plain", "…•▸›✓✗─│┼┆⏎·▌█░–—‘’“”↑↓→←⚑◦∴◇", "e\u0301 日本 \u200bx 👩\u200d👧 ❤\ufe0f", "ünï"} {
+		got := text.Encoder{ASCII: true}.Encode(text.Plain(s))
+		if text.Width(got) != text.Width(s) || strings.ContainsFunc(got, func(r rune) bool { return r > 0x7e }) {
+			t.Errorf("%q (%d columns) is written as %q (%d columns)", s, text.Width(s), got, text.Width(got))
+		}
+	}
+}
+
 func TestParseTakesOnlyOurOwnStyles(t *testing.T) {
 	lines := text.Parse("\x1b[1mbold\x1b[0m and \x1b[31mred\x1b[0m\nnext \x1b[2J\x07\n")
 	if len(lines) != 2 || lines[0].String() != "bold and red" || !lines[0][0].Style.Bold || lines[0][2].Style.Colour != text.Red {
