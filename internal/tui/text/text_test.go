@@ -80,6 +80,30 @@ func TestWrapBreaksBetweenWordsAndLeavesAddressesWhole(t *testing.T) {
 	}
 }
 
+// TestTextWithoutBlanksIsWrapped: Chinese and Japanese lines end between characters, and not
+// where a mark would be apart from what it belongs to. Other words stay whole.
+func TestTextWithoutBlanksIsWrapped(t *testing.T) {
+	for in, want := range map[string]string{
+		"日本語日本語日本語":                                  "日本語日本|  語日本語",
+		"これは「長い」文です。はい":                              "これは「長|  い」文で|  す。はい",
+		"用abide运行了":                                  "用abide运行|  了",
+		"see 中文中文中文":                                 "see 中文中|  文中文",
+		"한국어한국어한국어":                                  "한국어한국어한국어",
+		"e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301": "e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301",
+	} {
+		var got []string
+		for _, l := range text.Plain(in).Wrap(11, text.Plain("  ")) {
+			got = append(got, l.String())
+			if w := l.Width(); w > 11 && !strings.Contains(in, "한") {
+				t.Errorf("%q has %d columns", l.String(), w)
+			}
+		}
+		if s := strings.Join(got, "|"); s != want {
+			t.Errorf("%q is wrapped to %q, want %q", in, s, want)
+		}
+	}
+}
+
 func TestEncodeLeavesOutWhatIsNotWanted(t *testing.T) {
 	line := text.Line{{Text: "✓ ", Style: text.Style{Colour: text.Green}}, {Text: "x", Style: text.Style{Bold: true}}}
 	for want, e := range map[string]text.Encoder{
