@@ -86,8 +86,8 @@ type runFlags struct {
 	schema   string
 	attach   []string
 	mentions []string // words of the prompt that begin with @, which may name files
-	system   string // file with the system prompt
-	more     string // text at the end of the system prompt
+	system   string   // file with the system prompt
+	more     string   // text at the end of the system prompt
 
 	maxCost   string // US dollars
 	maxTokens string
