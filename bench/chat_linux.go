@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +21,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/abide-run/abide/bench/compare"
+	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/eventlog"
+	"github.com/abide-run/abide/internal/eventlog/sqlite"
+	engine "github.com/abide-run/abide/internal/session"
 )
 
 // The measurement of the chat, at a real terminal of 160 columns and 50 rows.
@@ -203,7 +208,7 @@ func (l long) startOfChat(t *compare.Table) {
 
 // longChat measures the first screen, a page and the memory of a session with many events.
 func (l long) longChat(t *compare.Table) {
-	l.fill(chatEvents)
+	last := l.fillTurns("home", chatEvents)
 	resident := func(c *chatScreen) int64 { return got(memory(c.cmd.Process.Pid, "status", "VmRSS")) }
 	empty := l.chat("empty", nil)
 	empty.shows(`› ask, or /`)
@@ -211,10 +216,10 @@ func (l long) longChat(t *compare.Table) {
 	empty.stop()
 	var first, page []time.Duration
 	var most int64
-	for range 5 {
+	for range 9 {
 		before := time.Now()
 		c := l.chat("home", nil, "--resume", "s")
-		c.shows(fmt.Sprintf(`%d: noted.*› `, chatEvents-1))
+		c.shows(last + `.*› ask, or /`)
 		first = append(first, time.Since(before))
 		c.changes("\x0f", `conversation ·`) // Ctrl-O
 		for range 5 {
@@ -232,6 +237,22 @@ func (l long) longChat(t *compare.Table) {
 	t.Row(fmt.Sprintf("first screen of %d events, with the start", chatEvents), fmt.Sprintf("%.0f ms", middle(first).Seconds()*1000), "100 ms, without it")
 	t.Row("a page up", fmt.Sprintf("%.0f ms", middle(page).Seconds()*1000), "50 ms")
 	t.Row("memory, above an empty chat", mebibytes(most-base), "30 MiB")
+}
+
+// fillTurns makes a session of many short turns, with about some number of events. It returns
+// what the last answer begins with.
+func (l long) fillTurns(home string, atLeast int) (last string) {
+	events, info := recorded(func(host *engine.Host) {
+		for i := 0; got(host.Status(context.Background(), "s")).End.Seq < event.Seq(atLeast); i++ {
+			last = fmt.Sprintf("word %d", i)
+			runTurn(host, last+" of **many**, see `f` and https://example.com\n\n```go\nfunc f() int { return 1 }\n```\n\n- an item\n- another one\n")
+		}
+	})
+	must(os.MkdirAll(filepath.Join(l.dir, home), 0o700))
+	store := got(sqlite.Open(context.Background(), filepath.Join(l.dir, home, "abide.db"), sqlite.Options{Sync: eventlog.Normal}))
+	appendAll(store, "s", events, info)
+	must(store.Close())
+	return last
 }
 
 // A streamed is an endpoint that answers in many pieces, and an engine that uses it.
@@ -352,7 +373,7 @@ func (l long) slowChat(t *compare.Table) {
 }
 
 // ofTheChat matches the packages that only the chat needs, and times their initialisation.
-var ofTheChat = regexp.MustCompile(`(?m)^init (?:charm\.land|github\.com/(?:charmbracelet|muesli|clipperhouse|lucasb-eyer|rivo|mattn/go-runewidth|alecthomas/chroma|atotto|aymanbagabas)|\S*/internal/tui)\S* @\S+ ms, (\S+) ms clock`)
+var ofTheChat = regexp.MustCompile(`(?m)^init (?:charm\.land|github\.com/(?:charmbracelet|muesli|clipperhouse|yuin/goldmark|lucasb-eyer|rivo|mattn/go-runewidth|alecthomas/chroma|atotto|aymanbagabas)|\S*/internal/tui)\S* @\S+ ms, (\S+) ms clock`)
 
 // startOfCommands measures what the packages of the chat cost at the start of every command.
 func (l long) startOfCommands(t *compare.Table) {

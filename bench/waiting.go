@@ -124,6 +124,18 @@ func appendAll(store eventlog.Store, id event.SessionID, events []event.Event, i
 // asked returns the log of a session that waits for the result of a client's tool, with
 // about size bytes, and its entry in the index.
 func asked(size int) ([]event.Event, eventlog.Info) {
+	return recorded(func(host *engine.Host) {
+		const words = 20 << 10 // bytes of a prompt, which is stored twice, and of its answer
+		for range size / (3 * words) {
+			runTurn(host, strings.Repeat("word ", words/5))
+		}
+		runTurn(host, "act")
+	})
+}
+
+// recorded returns the log of session "s" with some turns of the echoModel, and its entry in
+// the index.
+func recorded(turns func(*engine.Host)) ([]event.Event, eventlog.Info) {
 	ctx, store := context.Background(), eventlog.NewMemory()
 	host := engine.New(store, engine.Options{Version: "bench",
 		Resolve: func(context.Context, provider.Choice) (engine.Endpoint, error) {
@@ -133,11 +145,7 @@ func asked(size int) ([]event.Event, eventlog.Info) {
 	tools := []event.ExternalTool{{Name: "act", SkipPermission: true}}
 	config := event.SessionConfiguredData{Infinite: &event.InfiniteSessions{Enabled: new(false)}} // a session with a compaction would not only wait
 	got(host.Create(ctx, "s", engine.Spec{Config: config}, &engine.Client{Tools: tools}))
-	const words = 20 << 10 // bytes of a prompt, which is stored twice, and of its answer
-	for range size / (3 * words) {
-		runTurn(host, strings.Repeat("word ", words/5))
-	}
-	runTurn(host, "act")
+	turns(host)
 	var events []event.Event
 	for e, err := range store.Read(ctx, "s", 0) {
 		must(err)

@@ -117,6 +117,38 @@ func TestTheScrollbackSurvivesResizesAndOverlays(t *testing.T) {
 	}
 }
 
+// TestTextWithoutBlanksSurvivesResizes: a paragraph of Chinese or Japanese is as wide as the
+// terminal, and tmux loses its place where such a line was wrapped by it.
+func TestTextWithoutBlanksSurvivesResizes(t *testing.T) {
+	dir, scenario := chatFolder(t)
+	x := startTmux(t, dir, 45, 15)
+	x.keys("abide --scenario "+scenario, "Enter")
+	x.sees(`› ask`)
+	said := "wide " + strings.Repeat("日本語", 15)
+	for i := range 2 {
+		x.keys("-l", fmt.Sprint(said, i))
+		x.keys("Enter")
+		x.sees(fmt.Sprintf(`you said: wide [^›]*%d *\n+› `, i))
+	}
+	for _, size := range [][2]int{{90, 25}, {50, 20}, {101, 15}} {
+		x.run("resize-window", "-x", fmt.Sprint(size[0]), "-y", fmt.Sprint(size[1]))
+		x.keys("x")
+		x.sees(`› x `)
+		x.keys("BSpace")
+		x.sees(`› ask`)
+	}
+	x.keys("C-d")
+	all := x.sees(`to come back: abide.*ready>\s*$`)
+	joined := strings.NewReplacer("\n  ", "", "\n", "").Replace(all)
+	for i := range 2 {
+		for _, line := range []string{"› " + said + fmt.Sprint(i), "you said: " + said + fmt.Sprint(i)} {
+			if n := strings.Count(strings.ReplaceAll(joined, " ", ""), strings.ReplaceAll(line, " ", "")); n != 1 {
+				t.Errorf("%q is there %d times:\n%s", line, n, all)
+			}
+		}
+	}
+}
+
 // TestSuspendAndResume: Ctrl-Z gives the terminal to the shell, and fg brings the chat back.
 func TestSuspendAndResume(t *testing.T) {
 	dir, scenario := chatFolder(t)

@@ -426,6 +426,37 @@ func TestAPersonCanRefuseToTrust(t *testing.T) {
 	}
 }
 
+// TestAPersonIsAskedBeforeSessionsAreDeleted: at a terminal nothing is deleted without a yes,
+// from the keyboard or the command line.
+func TestAPersonIsAskedBeforeSessionsAreDeleted(t *testing.T) {
+	dir := t.TempDir()
+	output(t, dir, "run", "--name", "s", "Reply with exactly: HI")
+	output(t, dir, "run", "--name", "t", "Reply with exactly: HI")
+	for _, c := range []struct {
+		args  []string
+		typed string
+		want  string
+		code  int
+	}{
+		{[]string{"sessions", "delete", "s"}, "n\n", `  idle  s\r\n.*nothing was deleted: you did not say yes`, 1},
+		{[]string{"sessions", "delete", "s"}, "\x04", `nothing was deleted`, 1},
+		{[]string{"sessions", "delete", "s"}, "y\n", `deleted session \S+\r\n`, 0},
+		{[]string{"sessions", "delete", "--yes", "t"}, "", `^deleted session \S+\r\n`, 0},
+	} {
+		x := newTerminal(t)
+		p := x.start(dir, "abide", c.args...)
+		must(t, p.Start())
+		if c.typed != "" {
+			x.await(`delete this session permanently\? \(y/n\)`)
+			x.typed(c.typed)
+		}
+		x.await(c.want)
+		if code := x.awaitExit(p); code != c.code {
+			t.Errorf("%v after %q: exit code %d, want %d", c.args, c.typed, code, c.code)
+		}
+	}
+}
+
 // Whatever is not a yes to the question trusts nothing: a key that leaves, and what was
 // typed before the file was shown. The file is shown also where the output is to be short.
 func TestWhateverIsNoYesTrustsNothing(t *testing.T) {

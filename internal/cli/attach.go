@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/abide-run/abide/internal/api"
@@ -38,11 +39,42 @@ func (r *runner) attached() ([]json.RawMessage, error) {
 			here = append(here, blob)
 		}
 	}
+	if !r.away {
+		here = append(here, mentioned(r.flags.mentions)...)
+	}
 	encoded, err := attach.Encode(here)
 	if err != nil {
 		return nil, usagef("--attach: %w", err)
 	}
 	return append(list, encoded...), nil
+}
+
+// mentions returns the words of a text that begin with @, without it.
+func mentions(prompt string) []string {
+	var list []string
+	for _, word := range strings.Fields(prompt) {
+		if name, ok := strings.CutPrefix(word, "@"); ok && name != "" && !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// mentioned returns the texts among the files that words name, which may end with a punctuation
+// mark. Any other word stays what it is, and of other files the agent knows the name.
+func mentioned(words []string) []attach.Blob {
+	var list []attach.Blob
+	for _, word := range words {
+		for _, name := range []string{word, strings.TrimRight(word, ".,;:!?)\"'")} {
+			blob, err := readAttachment(name)
+			if err == nil && blob.MIMEType == attach.Text {
+				blob.Name = name
+				list = append(list, blob)
+				break
+			}
+		}
+	}
+	return list
 }
 
 // isResource reports whether a name is that of a resource of an MCP server, @SERVER:URI.

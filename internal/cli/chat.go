@@ -137,46 +137,6 @@ func (a *app) farewell(r tui.Result) string {
 	return state + "; to come back: abide --resume " + string(r.Session)
 }
 
-// divertErrors passes what is written to stderr to the chat, line by line, until the
-// returned function is called: it would be in the middle of the screen otherwise.
-func (a *app) divertErrors(to chan<- string) (back func()) {
-	before := a.err.w
-	if terminal(a.err) == nil {
-		return func() {} // what goes to a file goes on doing so
-	}
-	w := &lineWriter{to: to}
-	a.err.redirect(w)
-	return func() {
-		a.err.redirect(before)
-		_, _ = before.Write(w.rest) // the last words of a line
-	}
-}
-
-// A lineWriter sends whole lines to a channel. Lines for which there is no room are
-// dropped: nobody can read that many.
-type lineWriter struct {
-	mu   sync.Mutex
-	to   chan<- string
-	rest []byte
-}
-
-func (w *lineWriter) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.rest = append(w.rest, b...)
-	for {
-		line, rest, found := bytes.Cut(w.rest, []byte("\n"))
-		if !found {
-			return len(b), nil
-		}
-		w.rest = rest
-		select {
-		case w.to <- string(line):
-		default:
-		}
-	}
-}
-
 // chatSessions opens the sessions of a chat.
 type chatSessions struct {
 	app    *app
@@ -248,7 +208,7 @@ func (s *chatSessions) open(ctx context.Context, id event.SessionID) (tui.Sessio
 	case info == nil:
 		return tui.Session{}, fmt.Errorf("there is no session %s any more", id)
 	case info.Abide != nil && info.Abide.Damage != "":
-		return tui.Session{}, fmt.Errorf("session %s is damaged: %s; see: abide sessions verify %s", id, info.Abide.Damage, id)
+		return tui.Session{}, fmt.Errorf("%s; see: abide sessions verify %s", info.Abide.Damage, id)
 	}
 	p, err := r.openParams()
 	if err != nil {

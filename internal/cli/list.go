@@ -54,7 +54,7 @@ func (a *app) listCommand() *cobra.Command {
 		return a.withVisitor(cmd.Context(), func(c *client.Client) error {
 			found := atMost(l.limit, c.Sessions(cmd.Context(), l.filter))
 			if *asJSON {
-				return a.out.jsonList(anySeq(found))
+				return a.out.jsonList(withState(found))
 			}
 			return l.print(found)
 		})
@@ -128,11 +128,17 @@ func atMost(n int, all iter.Seq2[api.SessionInfo, error]) iter.Seq2[api.SessionI
 	}
 }
 
-// anySeq yields the same values without their type.
-func anySeq[T any](all iter.Seq2[T, error]) iter.Seq2[any, error] {
+// A listedSession is a session in JSON, with its state in one word as the table has it.
+type listedSession struct {
+	api.SessionInfo
+	State string `json:"state,omitempty"`
+}
+
+// withState yields sessions as they are printed in JSON.
+func withState(all iter.Seq2[api.SessionInfo, error]) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
-		for v, err := range all {
-			if !yield(v, err) {
+		for s, err := range all {
+			if !yield(listedSession{s, s.State()}, err) {
 				return
 			}
 		}

@@ -19,6 +19,7 @@ type progress struct {
 	paint painter
 	quiet bool
 	names map[string]string // names of the tools of running calls, by call id
+	cause string            // why the turn waits for its model, as it was said last
 
 	blocks  *block.Conversation // what comes of calls, as the chat shows it; nil if stderr is not a terminal
 	thinks  string              // thoughts of the model that were not printed yet
@@ -123,7 +124,7 @@ func (p *progress) printThoughts() {
 var progressEvents = eventHandlers[*progress]{
 	event.ToolStart:    handles((*progress).toolStart),
 	event.ToolComplete: handles((*progress).toolComplete),
-	event.SessionInfo:  handles(func(p *progress, d event.SessionInfoData) { p.say(faint, d.Message) }),
+	event.SessionInfo:  handles((*progress).info),
 	event.SessionWarning: handles(func(p *progress, d event.SessionWarningData) {
 		p.say(plainStyle, "warning: "+d.Message)
 	}),
@@ -145,6 +146,20 @@ func show[V any](kinds eventHandlers[V], view V, e event.Event) {
 	if f := kinds[e.Type]; f != nil {
 		_ = f(view, e) // the runner reports events that do not decode
 	}
+}
+
+// info prints a message of the session. Why a model is waited for is said once, and not again
+// with each attempt.
+func (p *progress) info(d event.SessionInfoData) {
+	const again = "Trying again in "
+	said := d.Message
+	if cause, rest, retries := strings.Cut(said, ". "+again); retries {
+		if cause == p.cause {
+			said = again + rest
+		}
+		p.cause = cause
+	}
+	p.say(faint, said)
 }
 
 func (p *progress) toolStart(d event.ToolStartData) {

@@ -28,6 +28,7 @@ func (a *app) prompt(ctx context.Context, f *runFlags, args []string) (string, e
 	if !utf8.ValidString(text) {
 		return "", usagef("the prompt is not valid UTF-8: convert it, or put it into a file and give the name of the file in the prompt")
 	}
+	f.mentions = mentions(text) // what is piped in was not written by the person, and names no files
 	if text != "-" && terminal(a.in) != nil {
 		return text, nil
 	}

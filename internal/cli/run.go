@@ -38,7 +38,8 @@ for a question that is answered elsewhere meanwhile, answers nothing.
 
 --attach sends files with the prompt. What a file is, its content decides. If the
 session works in another workspace, the file is there, and local:FILE is one of this
-machine.
+machine. A text of this machine that the prompt names as @FILE goes with it, too; what
+is piped in names none.
 
 Without a prompt, --resume and --continue finish the unfinished turn and print its
 answer, or print the last answer if no turn is unfinished.
@@ -58,6 +59,7 @@ the same), 130 stopped with Ctrl-C, 131 left with Ctrl-\, 129 the terminal was c
 const runExamples = `  abide run "Reply with exactly: HELLO"
   abide run - < task.md                             # read the prompt from stdin
   git diff | abide run "Review this change"         # send both
+  abide run "Explain @main.go"                      # send the text with it
   abide run --attach chart.png --attach paper.pdf "Does the chart show what the paper says?"
   abide run --output-format json "What is new?" | jq -r .result
   abide run --continue "And now in French"
@@ -83,8 +85,9 @@ type runFlags struct {
 	answers  []string
 	schema   string
 	attach   []string
-	system   string // file with the system prompt
-	more     string // text at the end of the system prompt
+	mentions []string // words of the prompt that begin with @, which may name files
+	system   string   // file with the system prompt
+	more     string   // text at the end of the system prompt
 
 	maxCost   string // US dollars
 	maxTokens string

@@ -39,10 +39,8 @@ func (c *chat) frame() screen.Frame {
 		below = append(popup, below...)
 		room -= len(popup)
 	}
-	if line := c.progress(); line != nil && room > 0 {
-		between = append(between, line)
-		room--
-	}
+	between = c.progress(min(room, maxNotice))
+	room -= len(between)
 	asked := c.questionLines(room)
 	room -= len(asked)
 	waiting := c.queuedLines(min(room, maxQueued))
@@ -72,11 +70,12 @@ func (c *chat) frame() screen.Frame {
 // slowRows is the number of rows of what is under way on a slow terminal.
 const slowRows = 2
 
-// maxQueued is the number of messages that wait of which a line is shown, and maxPopup
-// the number of completions.
+// maxQueued is the number of messages that wait of which a line is shown, maxPopup the number
+// of completions, and maxNotice the number of lines of a notice.
 const (
 	maxQueued = 3
 	maxPopup  = 6
+	maxNotice = 3
 )
 
 // queuedLines returns the messages that wait.
@@ -103,20 +102,18 @@ var spinner = []string{"◐", "◓", "◑", "◒"}
 // plainSpinner are those for a terminal that does not know UTF-8.
 var plainSpinner = []string{"|", "/", "-", "\\"}
 
-// progress returns the line above the editor: what the turn does and for how long, or a
+// progress returns the lines above the editor: what the turn does and for how long, or a
 // notice.
-func (c *chat) progress() text.Line {
-	if c.search != nil {
-		return nil
-	}
+func (c *chat) progress(most int) []text.Line {
 	faint := text.Style{Faint: true}
-	if c.notice != "" {
-		return text.Styled("· "+c.notice, text.Style{Colour: text.Yellow}).Cut(c.columns)
-	}
-	if c.ownTask != "" {
-		return text.Styled("! "+text.OneLine(c.ownTask)+" runs; Ctrl-C ends it", faint).Cut(c.columns)
-	}
-	if !c.working {
+	switch {
+	case c.search != nil || most <= 0:
+		return nil
+	case c.notice != "":
+		return c.noticeLines(most)
+	case c.ownTask != "":
+		return []text.Line{text.Styled("! "+text.OneLine(c.ownTask)+" runs; Ctrl-C ends it", faint).Cut(c.columns)}
+	case !c.working:
 		return nil
 	}
 	pictures := spinner
@@ -125,11 +122,25 @@ func (c *chat) progress() text.Line {
 	}
 	since := c.now().Sub(c.since)
 	picture := pictures[int(since/frameTime)%len(pictures)]
-	return text.Line{
+	return []text.Line{text.Line{
 		{Text: picture + " ", Style: text.Style{Colour: text.Magenta}},
 		{Text: c.doing()},
 		{Text: " " + block.Elapsed(since.Truncate(100*time.Millisecond)) + " · Esc stops", Style: faint},
-	}.Cut(c.columns)
+	}.Cut(c.columns)}
+}
+
+// noticeLines returns the notice in at most some lines: it may be the reason of an error.
+func (c *chat) noticeLines(most int) []text.Line {
+	style := text.Style{Colour: text.Yellow}
+	lines := text.Styled("· "+c.notice, style).Wrap(c.columns, text.Plain("  "))
+	if len(lines) > most {
+		lines = lines[:most]
+		lines[most-1] = append(lines[most-1], text.Span{Text: " …", Style: style})
+	}
+	for i, l := range lines {
+		lines[i] = l.Cut(c.columns)
+	}
+	return lines
 }
 
 // doing says what the turn does or waits for.

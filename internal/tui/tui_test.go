@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -147,7 +148,7 @@ func TestTheFrameFits(t *testing.T) {
 			c, now := newChat(columns, rows)
 			c.questions.add(asked{"q"}, *now)
 			c.begin()
-			c.notify("a notice")
+			c.notify("a notice " + strings.Repeat("that is long ", 20))
 			for i := range 10 {
 				c.queued = append(c.queued, queued{fmt.Sprint(i), "waits"})
 				c.complete.found = append(c.complete.found, offer{"@x", ""})
@@ -161,6 +162,20 @@ func TestTheFrameFits(t *testing.T) {
 				t.Fatalf("%dx%d: the cursor is in row %d of %d", columns, rows, f.Row, len(f.Lines))
 			}
 		}
+	}
+}
+
+// TestANoticeIsReadToItsEnd: an error that does not fit into a line goes on in the next ones.
+func TestANoticeIsReadToItsEnd(t *testing.T) {
+	c, _ := newChat(40, 24)
+	c.fail(errors.New("session s is damaged at event 4: the chain breaks; see: abide sessions verify s"))
+	var shown []string
+	for _, l := range c.frame().Lines {
+		shown = append(shown, l.String())
+	}
+	want := "· error: session s is damaged at event\n  4: the chain breaks; see: abide\n  sessions verify s"
+	if all := strings.Join(shown, "\n"); !strings.Contains(all, want) {
+		t.Errorf("shown:\n%s\nwant:\n%s", all, want)
 	}
 }
 

@@ -188,3 +188,13 @@ func TestALongMessageIsFolded(t *testing.T) {
 		t.Errorf("%d bytes are shown", len(shown(lines)))
 	}
 }
+
+// A blank line of a message has no margin: it would be copied with it.
+func TestABlankLineIsBlank(t *testing.T) {
+	s := &session{t: t}
+	s.stored(event.UserMessageData{Content: "one\n\ntwo"})
+	lines := block.New(options).Add(s.list[0], 80)
+	if len(lines) != 4 || lines[2].Width() != 0 || lines[3].String() != "  two" {
+		t.Errorf("shown as %q", lines)
+	}
+}

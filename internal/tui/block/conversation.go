@@ -211,6 +211,10 @@ func marked(mark string, style text.Style, what string, columns int) []text.Line
 	var lines []text.Line
 	first, rest := text.Styled(mark+" ", style), text.Plain("  ")
 	for line := range strings.SplitSeq(strings.Trim(text.Clean(what), "\n"), "\n") {
+		if line == "" && lines != nil {
+			lines = append(lines, nil) // without the margin, which would be copied
+			continue
+		}
 		lines = append(lines, append(first[:1:1], text.Span{Text: line, Style: style}).Wrap(columns, rest)...)
 		first = rest
 	}

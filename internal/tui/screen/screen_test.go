@@ -20,6 +20,8 @@ type emulator struct {
 	vt    *vt.Emulator
 	after func()
 	most  int // largest number of lines of a write
+	shown []byte
+	torn  int // number of writes with text that are not one synchronized update
 }
 
 func newEmulator(t *testing.T, columns, rows int) *emulator {
@@ -32,6 +34,11 @@ func (e *emulator) Write(p []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.most = max(e.most, bytes.Count(p, []byte("\n"))+1)
+	e.shown = append(e.shown, p...)
+	update := bytes.HasPrefix(p, []byte("\x1b[?2026h")) && bytes.HasSuffix(p, []byte("\x1b[?2026l")) && bytes.Count(p, []byte("2026")) == 2
+	if bytes.Contains(p, []byte("li")) && !update {
+		e.torn++
+	}
 	n, err := e.vt.Write(p)
 	if e.after != nil {
 		e.after()
@@ -118,9 +125,61 @@ func TestLinesAreThereOnceAndInOrder(t *testing.T) {
 		if e.most > size[1] {
 			t.Errorf("%v: %d lines were written at once", size, e.most)
 		}
+		if e.torn > 0 {
+			t.Errorf("%v: %d writes are not one update", size, e.torn)
+		}
 		if got := e.all(); len(got) != 300 || got[299] != "line 299" {
 			t.Errorf("%v: %d lines are left, the last is %q", size, len(got), got[len(got)-1])
 		}
+	}
+}
+
+// A live region that gets lower leaves nothing of itself.
+func TestALowerLiveRegionLeavesNothing(t *testing.T) {
+	e := newEmulator(t, 40, 10)
+	s := screen.New(e, 40, 10, screen.Options{})
+	for _, rows := range []int{6, 2, 8, 1} {
+		s.Draw(live(0, rows))
+		s.Flush()
+		if got := e.all(); len(got) != rows {
+			t.Errorf("%d rows are left of %d:\n%s", len(got), rows, strings.Join(got, "\n"))
+		}
+	}
+	s.Close()
+}
+
+// A sequence for the terminal itself, such as a bell, is sent once, also below an overlay.
+func TestASequenceIsSentOnce(t *testing.T) {
+	e := newEmulator(t, 40, 10)
+	s := screen.New(e, 40, 10, screen.Options{})
+	s.Draw(live(0, 2))
+	s.Send("\x1b]9;first\a")
+	s.Flush()
+	s.Draw(screen.Frame{Overlay: live(0, 3).Lines, Row: -1})
+	s.Send("\x1b]9;second\a")
+	s.Close()
+	for _, want := range []string{"\x1b]9;first\a", "\x1b]9;second\a"} {
+		if n := bytes.Count(e.shown, []byte(want)); n != 1 {
+			t.Errorf("%q was sent %d times", want, n)
+		}
+	}
+}
+
+// Who leaves at once loses none of the lines that wait.
+func TestLinesThatWaitAreWrittenAtTheEnd(t *testing.T) {
+	e := newEmulator(t, 40, 10)
+	s := screen.New(e, 40, 10, screen.Options{})
+	var lines []text.Line
+	for i := range 5000 {
+		lines = append(lines, text.Plain(fmt.Sprintf("line %d", i)))
+	}
+	s.Draw(live(0, 2))
+	s.Append(lines...)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := e.all(); len(got) != 5000 || got[4999] != "line 4999" {
+		t.Errorf("%d lines are left of 5000", len(got))
 	}
 }
 
@@ -163,6 +222,27 @@ func TestLinesWaitUnderAnOverlay(t *testing.T) {
 	}
 }
 
+// A terminal that gets another size, and may have forgotten what it showed, shows the whole
+// overlay again, though no line of it has changed.
+func TestAnOverlayIsDrawnAgainAfterAResize(t *testing.T) {
+	e := newEmulator(t, 40, 8)
+	s := screen.New(e, 40, 8, screen.Options{})
+	overlay := screen.Frame{Overlay: live(0, 4).Lines, Row: -1}
+	s.Draw(overlay)
+	s.Flush()
+	e.mu.Lock()
+	e.vt.Resize(30, 6)
+	e.vt.Write([]byte("\x1b[H\x1b[J"))
+	e.mu.Unlock()
+	s.Resize(30, 6)
+	s.Draw(overlay)
+	s.Flush()
+	if got := e.all(); len(got) != 4 || got[0] != "live 0 of 0" {
+		t.Errorf("shown:\n%s", strings.Join(got, "\n"))
+	}
+	s.Close()
+}
+
 func TestTheCursorIsInTheLiveRegion(t *testing.T) {
 	e := newEmulator(t, 40, 10)
 	s := screen.New(e, 40, 10, screen.Options{})
@@ -202,6 +282,11 @@ func TestPauseGivesTheTerminalAway(t *testing.T) {
 	s.Close()
 	if got := strings.Join(e.all(), "\n"); got != "before\noutput of another program\nmeanwhile" {
 		t.Errorf("at the end:\n%s", got)
+	}
+	for taken, returned := range map[string]string{"\x1b[?2004h": "\x1b[?2004l", "\x1b[>1u": "\x1b[<u"} { // how keys arrive
+		if a, b := bytes.Count(e.shown, []byte(taken)), bytes.Count(e.shown, []byte(returned)); a != 2 || b != 2 {
+			t.Errorf("%q was set %d times, and %q %d times", taken, a, returned, b)
+		}
 	}
 }
 

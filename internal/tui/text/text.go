@@ -209,87 +209,17 @@ func prefix(s string, most int) (string, int) {
 	return s, width
 }
 
-// Wrap breaks a line between words into lines of at most some columns. Words that are
-// wider, such as addresses, stay whole where they are: the terminal wraps them itself, so
-// that they can be copied. Later lines begin with the indent.
-func (l Line) Wrap(most int, indent Line) []Line {
-	if most <= 0 || l.Width() <= most {
-		return []Line{l}
-	}
-	w := wrapper{most: max(most, indent.Width()+8), indent: indent}
-	for _, s := range l {
-		for word := range words(s.Text) {
-			w.add(word, s.Style)
+// with returns the line with spans added. One that looks like the span before it is joined
+// to that, so that a line which is put together from words is not written word by word.
+func (l Line) with(spans ...Span) Line {
+	for _, s := range spans {
+		if n := len(l); n > 0 && l[n-1].Style == s.Style {
+			l[n-1].Text += s.Text
+		} else {
+			l = append(l, s)
 		}
 	}
-	w.flush()
-	return append(w.lines, w.line)
-}
-
-// A wrapper collects words into lines. A word can consist of several spans.
-type wrapper struct {
-	most   int
-	indent Line
-	lines  []Line
-	line   Line
-	width  int
-	begun  bool // true if the line has more than its indent
-
-	word      Line // the word that is not complete
-	wordWidth int
-	blanks    []Span // the blanks before it
-}
-
-// add takes a word or blanks.
-func (w *wrapper) add(s string, style Style) {
-	if s[0] == ' ' {
-		w.flush()
-		w.blanks = append(w.blanks, Span{s, style})
-		return
-	}
-	w.word = append(w.word, Span{s, style})
-	w.wordWidth += Width(s)
-}
-
-// flush puts the word into the line, or begins the next one with it.
-func (w *wrapper) flush() {
-	if len(w.word) == 0 {
-		return
-	}
-	gap := 0
-	for _, b := range w.blanks {
-		gap += len(b.Text)
-	}
-	if fits := w.indent.Width()+w.wordWidth <= w.most; fits && w.begun && w.width+gap+w.wordWidth > w.most {
-		w.lines = append(w.lines, w.line)
-		w.line, w.width = append(Line(nil), w.indent...), w.indent.Width()
-	} else {
-		w.line = append(w.line, w.blanks...)
-		w.width += gap
-	}
-	w.line = append(w.line, w.word...)
-	w.width += w.wordWidth
-	w.begun = true
-	w.word, w.wordWidth, w.blanks = nil, 0, nil
-}
-
-// words yields the words of a text and the blanks between them.
-func words(s string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for s != "" {
-			at := strings.IndexByte(s, ' ')
-			switch {
-			case at < 0:
-				at = len(s)
-			case at == 0:
-				at = len(s) - len(strings.TrimLeft(s, " "))
-			}
-			if !yield(s[:at]) {
-				return
-			}
-			s = s[at:]
-		}
-	}
+	return l
 }
 
 // Rows returns the number of rows that a terminal of some columns needs for a line that
@@ -320,22 +250,39 @@ type Encoder struct {
 	ASCII    bool // true for a terminal that does not know UTF-8
 }
 
-// Encode returns the line with escape codes. It ends without any style.
+// Encode returns the line with escape codes, as few as it takes. It ends without any style.
 func (e Encoder) Encode(l Line) string {
 	var b strings.Builder
+	code := ""
 	for _, s := range l {
 		shown := s.Text
 		if e.ASCII {
 			shown = ascii(shown)
 		}
-		code := e.code(s.Style)
-		if code == "" || shown == "" {
-			b.WriteString(shown)
-			continue
+		if next := e.code(s.Style); next != code && shown != "" {
+			b.WriteString(change(code, next))
+			code = next
 		}
-		b.WriteString("\x1b[" + code + "m" + shown + "\x1b[m")
+		b.WriteString(shown)
 	}
+	b.WriteString(change(code, ""))
 	return b.String()
+}
+
+// change returns what changes the style of a terminal from one to another, by their
+// parameters.
+func change(from, to string) string {
+	const reset = "\x1b[m"
+	switch set := "\x1b[" + to + "m"; {
+	case from == to:
+		return ""
+	case to == "":
+		return reset
+	case from == "":
+		return set
+	default:
+		return reset + set
+	}
 }
 
 // code returns the parameters of a style.
@@ -361,13 +308,15 @@ func (e Encoder) code(s Style) string {
 	return strings.Join(parts, ";")
 }
 
-// signs are the characters of the program itself on a terminal that does not know UTF-8.
-var signs = map[rune]string{
-	'…': "...", '•': "*", '▸': ">", '›': ">", '✓': "+", '✗': "x", '─': "-", '│': "|", '┆': ":", '⏎': "\\n", '·': "-", '▌': "|",
-	'█': "#", '░': ".", '–': "-", '—': "-", '‘': "'", '’': "'", '“': "\"", '”': "\"", '↑': "^", '↓': "v", '→': "->", '←': "<-", '⚑': "!", '◦': "-", '∴': "~", '◇': "?",
+// signs are the characters of the program itself on a terminal that does not know UTF-8. Each
+// is as wide as what it stands for.
+var signs = map[rune]byte{
+	'…': '~', '•': '*', '▸': '>', '›': '>', '✓': '+', '✗': 'x', '─': '-', '│': '|', '┼': '+', '┆': ':', '⏎': '\\', '·': '-', '▌': '|',
+	'█': '#', '░': '.', '–': '-', '—': '-', '‘': '\'', '’': '\'', '“': '"', '”': '"', '↑': '^', '↓': 'v', '→': '>', '←': '<', '⚑': '!', '◦': '-', '∴': '%', '◇': '?',
 }
 
-// ascii returns a text in characters that every terminal shows.
+// ascii returns a text in characters that every terminal shows, in as many columns: a line
+// that was cut to the terminal must not wrap.
 func ascii(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -375,9 +324,9 @@ func ascii(s string) string {
 		case r < 0x80:
 			b.WriteRune(r)
 		case own:
-			b.WriteString(sign)
+			b.WriteByte(sign)
 		default:
-			b.WriteByte('?')
+			b.WriteString(strings.Repeat("?", RuneWidth(r)))
 		}
 	}
 	return b.String()

@@ -1,6 +1,7 @@
 package text_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -79,6 +80,30 @@ func TestWrapBreaksBetweenWordsAndLeavesAddressesWhole(t *testing.T) {
 	}
 }
 
+// TestTextWithoutBlanksIsWrapped: Chinese and Japanese lines end between characters, and not
+// where a mark would be apart from what it belongs to. Other words stay whole.
+func TestTextWithoutBlanksIsWrapped(t *testing.T) {
+	for in, want := range map[string]string{
+		"日本語日本語日本語":                                  "日本語日本|  語日本語",
+		"これは「長い」文です。はい":                              "これは「長|  い」文で|  す。はい",
+		"用abide运行了":                                  "用abide运行|  了",
+		"see 中文中文中文":                                 "see 中文中|  文中文",
+		"한국어한국어한국어":                                  "한국어한국어한국어",
+		"e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301": "e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301",
+	} {
+		var got []string
+		for _, l := range text.Plain(in).Wrap(11, text.Plain("  ")) {
+			got = append(got, l.String())
+			if w := l.Width(); w > 11 && !strings.Contains(in, "한") {
+				t.Errorf("%q has %d columns", l.String(), w)
+			}
+		}
+		if s := strings.Join(got, "|"); s != want {
+			t.Errorf("%q is wrapped to %q, want %q", in, s, want)
+		}
+	}
+}
+
 func TestEncodeLeavesOutWhatIsNotWanted(t *testing.T) {
 	line := text.Line{{Text: "✓ ", Style: text.Style{Colour: text.Green}}, {Text: "x", Style: text.Style{Bold: true}}}
 	for want, e := range map[string]text.Encoder{
@@ -89,6 +114,36 @@ func TestEncodeLeavesOutWhatIsNotWanted(t *testing.T) {
 	} {
 		if got := e.Encode(line); got != want {
 			t.Errorf("%+v: %q, want %q", e, got, want)
+		}
+	}
+}
+
+// TestALineIsWrittenWithFewCodes: a style is set where it changes, also in a line that was
+// wrapped word by word. On a slow line every byte is a part of the wait.
+func TestALineIsWrittenWithFewCodes(t *testing.T) {
+	bold := text.Style{Bold: true}
+	line := text.Line{{Text: "one two ", Style: bold}, {Text: "three", Style: bold}, {Text: " four five six"}}
+	var got []string
+	for _, l := range line.Wrap(20, text.Plain("  ")) {
+		got = append(got, text.Encoder{}.Encode(l))
+	}
+	want := []string{"\x1b[1mone two three\x1b[m four", "  five six"}
+	if !slices.Equal(got, want) {
+		t.Errorf("written as %q, want %q", got, want)
+	}
+	apart := text.Line{{Text: "a", Style: bold}, {Text: "", Style: text.Style{Faint: true}}, {Text: "b", Style: bold}}
+	if got, want := (text.Encoder{}).Encode(apart), "\x1b[1mab\x1b[m"; got != want {
+		t.Errorf("written as %q, want %q", got, want)
+	}
+}
+
+// TestASCIIIsAsWide: what stands for a character on a terminal that does not know UTF-8 takes
+// as many columns, so that a line that fits the terminal still does.
+func TestASCIIIsAsWide(t *testing.T) {
+	for _, s := range []string{"plain", "…•▸›✓✗─│┼┆⏎·▌█░–—‘’“”↑↓→←⚑◦∴◇", "e\u0301 日本 \u200bx 👩\u200d👧 ❤\ufe0f", "ünï"} {
+		got := text.Encoder{ASCII: true}.Encode(text.Plain(s))
+		if text.Width(got) != text.Width(s) || strings.ContainsFunc(got, func(r rune) bool { return r > 0x7e }) {
+			t.Errorf("%q (%d columns) is written as %q (%d columns)", s, text.Width(s), got, text.Width(got))
 		}
 	}
 }
