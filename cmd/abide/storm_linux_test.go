@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/abide-run/abide/internal/test/seedtest"
+)
+
+// A busySession is a session that clients use again and again, each at another server.
+type busySession struct {
+	name string
+	id   string // empty before the first answer
+	done []string
+}
+
+// turn has a session run a command that says so, by a client that begins at a server.
+func (s *sharing) turn(b *busySession, first int) error {
+	text := fmt.Sprintf("%s-%d", b.name, len(b.done))
+	args := []string{"--server", strings.Join(append(slices.Clone(s.addresses[first:]), s.addresses[:first]...), ","), "run", "--yolo", "--json"}
+	if b.id != "" {
+		args = append(args, "--resume", b.id)
+	}
+	p := command(s.t, s.t.TempDir(), append(args, fmt.Sprintf("Run `echo %s >> effects`", text))...)
+	p.Env = append(p.Env, "ABIDE_TOKEN="+serversToken)
+	out, err := p.Output()
+	var result struct {
+		ID string `json:"session_id"`
+	}
+	if err == nil {
+		err = json.Unmarshal(out, &result)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s %s", text, err, out, p.stderr)
+	}
+	b.id, b.done = result.ID, append(b.done, text)
+	return nil
+}
+
+// liveServers returns the ids of the servers that are not dead.
+func (s *sharing) liveServers() []string {
+	return strings.Fields(s.db.Exec(s.t, "servers", "SELECT convert_from(id, 'UTF8') FROM servers WHERE NOT dead"))
+}
+
+// serverAt returns the id of the live server at an address.
+func (s *sharing) serverAt(address string) string {
+	return s.db.Exec(s.t, "servers", "SELECT convert_from(id, 'UTF8') FROM servers WHERE NOT dead AND address = '"+address+"'")
+}
+
+// isTakenOver reports whether a server is dead and owns nothing that something is due for.
+func (s *sharing) isTakenOver(id string) bool {
+	return s.db.Exec(s.t, "servers", `SELECT NOT EXISTS (SELECT 1 FROM servers WHERE NOT dead AND id = '`+id+`')
+		AND NOT EXISTS (SELECT 1 FROM owners o JOIN sessions f ON f.name = o.name WHERE o.server = '`+id+`' AND f.active)`) == "t"
+}
+
+// Servers are killed, stand still until they are dead, lose their connections and their database, while
+// sessions work on every one of them and their clients change servers. Every command runs once, every turn is answered,
+// and every log is intact.
+func TestServersInAStorm(t *testing.T) {
+	s := shareLog(t, 3)
+	random := rand.New(rand.NewPCG(seedtest.Seed(), 0))
+	var mu sync.Mutex
+	var taken []time.Duration
+	note := func(began time.Time) {
+		mu.Lock()
+		defer mu.Unlock()
+		taken = append(taken, time.Since(began))
+	}
+	faults := []func(i int){
+		func(i int) { // killed, and started again
+			id, began := s.serverAt(s.addresses[i]), time.Now()
+			s.programs[i].kill()
+			s.until("the sessions of a killed server are taken over", func() bool { return s.isTakenOver(id) })
+			note(began)
+			s.start(i)
+		},
+		func(i int) { // stands still
+			id, began := s.serverAt(s.addresses[i]), time.Now()
+			must(t, syscall.Kill(s.programs[i].pid(), syscall.SIGSTOP))
+			s.until("the sessions of a server that stands still are taken over", func() bool { return s.isTakenOver(id) })
+			note(began)
+			must(t, syscall.Kill(s.programs[i].pid(), syscall.SIGCONT))
+		},
+		func(int) { // the database crashes
+			s.db.Down(t, syscall.SIGQUIT)
+			s.db.Up(t)
+		},
+		func(int) { // all connections to the database are cut
+			s.db.Exec(t, "servers", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'abide%'")
+		},
+	}
+	sessions := make([]*busySession, 4)
+	stop := make(chan struct{})
+	var work sync.WaitGroup
+	for i := range sessions {
+		b := &busySession{name: fmt.Sprint("s", i)}
+		sessions[i] = b
+		first := rand.New(rand.NewPCG(seedtest.Seed(), uint64(i)+1))
+		work.Go(func() {
+			for {
+				if err := s.turn(b, first.IntN(len(s.addresses))); err != nil {
+					t.Error(err)
+					return
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	soak := time.Now()
+	if os.Getenv("ABIDE_SOAK") != "" {
+		soak = soak.Add(10 * time.Minute)
+	}
+	for round := 0; (round == 0 || time.Now().Before(soak)) && !t.Failed(); round++ {
+		for _, n := range random.Perm(len(faults)) {
+			faults[n](random.IntN(len(s.addresses)))
+			s.until("all servers live", func() bool { return len(s.liveServers()) == len(s.addresses) })
+		}
+	}
+	close(stop)
+	work.Wait()
+	s.judge(sessions)
+	slices.Sort(taken)
+	t.Logf("takeovers: %d, median %v, worst %v", len(taken), taken[len(taken)/2].Round(time.Millisecond), taken[len(taken)-1].Round(time.Millisecond))
+}
+
+// judge compares what the sessions were told with what has happened.
+func (s *sharing) judge(sessions []*busySession) {
+	t := s.t
+	t.Helper()
+	effects, err := os.ReadFile(filepath.Join(s.there.there, "src", "effects"))
+	must(t, err)
+	times := make(map[string]int)
+	for line := range bytes.Lines(effects) {
+		times[strings.TrimSpace(string(line))]++
+	}
+	turns := 0
+	for _, b := range sessions {
+		for _, text := range b.done {
+			if times[text] != 1 {
+				t.Errorf("the command of %s has run %d times", text, times[text])
+			}
+			delete(times, text)
+			turns++
+		}
+		if got := s.says("sessions", "verify", b.id); !strings.Contains(got, "intact") {
+			t.Errorf("session %s is\n%s", b.name, got)
+		}
+	}
+	for text, n := range times {
+		if n != 1 {
+			t.Errorf("the command of %s, which nobody was told of, has run %d times", text, n)
+		}
+	}
+	t.Logf("%d turns of %d sessions", turns, len(sessions))
+}
