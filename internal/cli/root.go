@@ -75,7 +75,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return refuseEmpty(cmd.Flags()) }
 	root.AddCommand(a.runCommand(), a.answerCommand(), a.questionsCommand(), a.rulesCommand(), a.abortCommand(), a.sessionsCommand(), a.compactCommand(), a.contextCommand(), a.costCommand(), a.psCommand(), a.logsCommand(), a.attachCommand(), a.stopCommand(),
-		a.demoCommand(), a.memoryCommand(), a.mcpCommand(), a.jobsCommand(), a.modelsCommand(), a.serveCommand(), a.serversCommand(), a.openCommand(), a.workspaceCommand(), a.configCommand(), a.trustCommand(), a.statusCommand(), a.doctorCommand(), a.auditCommand(), a.backupCommand(), a.restoreCommand(), a.vacuumCommand(), a.completionCommand(), a.manCommand(), a.versionCommand())
+		a.demoCommand(), a.memoryCommand(), a.mcpCommand(), a.jobsCommand(), a.modelsCommand(), a.serveCommand(), a.serversCommand(), a.openCommand(), a.workspaceCommand(), a.configCommand(), a.trustCommand(), a.statusCommand(), a.doctorCommand(), a.auditCommand(), a.backupCommand(), a.restoreCommand(), a.vacuumCommand(), a.moveCommand(), a.completionCommand(), a.manCommand(), a.versionCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	a.registerCompletions(root)
 	return root

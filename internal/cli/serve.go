@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -9,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -196,6 +199,9 @@ func listenOn(ctx context.Context, flag, address string) ([]net.Listener, error)
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
+	if _, unknown := errors.AsType[*net.DNSError](err); unknown || errors.Is(err, syscall.EADDRNOTAVAIL) {
+		return nil, configError(fmt.Errorf("%s: this machine cannot listen at %s: give an address of its own, or a name that leads to one (%w)", flag, address, err))
+	}
 	if err != nil {
 		return nil, listenError(err)
 	}

@@ -39,3 +39,12 @@ func TestServersNeedAnAddressAndAKey(t *testing.T) {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
+
+func TestAnAddressOfAnotherMachineIsRefusedByName(t *testing.T) {
+	for _, address := range []string{"192.0.2.1:7490", "nowhere.invalid:7490"} {
+		list, err := listenOn(t.Context(), "--advertise", address)
+		if err == nil || !strings.Contains(err.Error(), "--advertise: this machine cannot listen at "+address) {
+			t.Errorf("%s: %v, %v", address, list, err)
+		}
+	}
+}

@@ -2,18 +2,13 @@ package daemon
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/abide-run/abide/internal/api"
-	"github.com/abide-run/abide/internal/durable"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/eventlog"
 	"github.com/abide-run/abide/internal/eventlog/postgres"
@@ -31,28 +26,6 @@ type Cluster struct {
 	Pace      postgres.Pace // pace of the beats; the usual one if zero
 }
 
-// machineFile is the file with the id of a data folder. Files and commands of sessions without a
-// workspace elsewhere are in it, so that only its server can go on with them.
-const machineFile = "machine-id"
-
-// machine returns the id of the data folder, and makes it if there is none.
-func (n *Node) machine() (string, error) {
-	path := filepath.Join(n.folder.Dir(), machineFile)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		id := rand.Text()
-		return id, durable.Replace(path, []byte(id+"\n"))
-	}
-	if err != nil {
-		return "", err
-	}
-	id := strings.TrimSpace(string(text))
-	if id == "" {
-		return "", fmt.Errorf("%s is empty: restore it, or remove it if no session works in this data folder", path)
-	}
-	return id, nil
-}
-
 // openStore opens the log. shared is the same store if other servers share it, and nil otherwise.
 func (n *Node) openStore(ctx context.Context) (store eventlog.Store, shared *postgres.Store, err error) {
 	opts := eventlog.Options{
@@ -63,7 +36,7 @@ func (n *Node) openStore(ctx context.Context) (store eventlog.Store, shared *pos
 		store, err = stores.Open(ctx, n.config.Store, opts)
 		return store, nil, err
 	}
-	machine, err := n.machine()
+	machine, err := n.folder.Machine()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -78,7 +78,7 @@ func TestABackupHasNoKeyUnlessItIsAskedFor(t *testing.T) {
 }
 
 // toVersion5 makes a store without secrets one that does not seal them.
-const toVersion5 = "DELETE FROM secrets; DROP TABLE costs; DROP TABLE uncounted; DROP TABLE keys; ALTER TABLE meta DROP COLUMN clear; PRAGMA user_version = 5;"
+const toVersion5 = "DELETE FROM secrets; DROP TABLE moved; DROP TABLE costs; DROP TABLE uncounted; DROP TABLE keys; ALTER TABLE meta DROP COLUMN clear; PRAGMA user_version = 5;"
 
 // Whoever has installed a newer abide can back up before its engine seals the secrets. The
 // backup can still be restored with the older one, and gives no secret away.

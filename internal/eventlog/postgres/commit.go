@@ -16,8 +16,9 @@ import (
 	"github.com/abide-run/abide/internal/eventlog/group"
 )
 
-// patience is how long changes wait for a server that is away before the store closes.
-const patience = 2 * time.Minute
+// patience is how long changes wait for a server that is away before the store closes. Tests make
+// it shorter.
+var patience = 2 * time.Minute
 
 // An op is a change that waits to be committed. It is a single statement, which goes to the
 // server together with those of other ops, or a function that talks to it.

@@ -25,7 +25,7 @@ var migrations embed.FS
 
 // schemaVersion is the number of the last migration, and oldestVersion that of the oldest
 // program that may use the tables after it.
-const schemaVersion = 4
+const schemaVersion = 5
 
 // defaultSchema is where the tables are if the URL names no search_path.
 const defaultSchema = "abide"
@@ -171,7 +171,7 @@ func migrate(ctx context.Context, conn *pgx.Conn, opts eventlog.Options) error {
 	case version == 0 && opts.Used:
 		return errors.New("it has no sessions, although there is something of sessions in the data folder: restore the database, or choose another data folder (--home) to begin anew")
 	case version >= schemaVersion:
-		return nil // newer tables were checked by storedVersion
+		return nil // newer tables were checked by knownVersion
 	}
 	names, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
@@ -210,16 +210,20 @@ func storedVersion(ctx context.Context, tx pgx.Tx) (version int, err error) {
 	if _, err := tx.Exec(ctx, "CREATE TABLE IF NOT EXISTS version (version integer NOT NULL)"); err != nil {
 		return 0, err
 	}
-	err = tx.QueryRow(ctx, "SELECT version FROM version").Scan(&version)
-	if errors.Is(err, pgx.ErrNoRows) {
+	if version, err = knownVersion(ctx, tx); errors.Is(err, pgx.ErrNoRows) {
 		_, err = tx.Exec(ctx, "INSERT INTO version VALUES (0)")
-		return 0, err
 	}
+	return version, err
+}
+
+// knownVersion returns the version of tables that this program may use, or refuses them.
+func knownVersion(ctx context.Context, q querier) (version int, err error) {
+	err = q.QueryRow(ctx, "SELECT version FROM version").Scan(&version)
 	if err != nil || version <= schemaVersion {
 		return version, err
 	}
 	var oldest int
-	if err := tx.QueryRow(ctx, "SELECT oldest FROM meta").Scan(&oldest); err != nil {
+	if err := q.QueryRow(ctx, "SELECT oldest FROM meta").Scan(&oldest); err != nil {
 		return 0, err
 	}
 	if oldest > schemaVersion {
@@ -328,7 +332,9 @@ var remedies = map[string]string{
 var plain = []error{eventlog.ErrConflict, eventlog.ErrNotFound, eventlog.ErrClosed, eventlog.ErrFenced, eventlog.ErrNotOwner, context.Canceled}
 
 // explain returns an error that names the database, the reason and the way out.
-func (s *Store) explain(err error) error {
+func (s *Store) explain(err error) error { return explain(s.place, err) }
+
+func explain(place string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -337,13 +343,13 @@ func (s *Store) explain(err error) error {
 	}
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		if remedy := remedies[said.Code]; remedy != "" {
-			return fmt.Errorf("%s: %s (%w)", s.place, remedy, err)
+			return fmt.Errorf("%s: %s (%w)", place, remedy, err)
 		}
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok && strings.Contains(err.Error(), "read only") {
-		return fmt.Errorf("%s: %s (%w)", s.place, remedies[readOnly], err)
+		return fmt.Errorf("%s: %s (%w)", place, remedies[readOnly], err)
 	} else if ok {
-		return fmt.Errorf("%s cannot be reached: check that the server runs and that store.url is right (%w)", s.place, err)
+		return fmt.Errorf("%s cannot be reached: check that the server runs and that store.url is right (%w)", place, err)
 	}
-	return fmt.Errorf("%s: %w", s.place, err)
+	return fmt.Errorf("%s: %w", place, err)
 }

@@ -125,7 +125,10 @@ func start(ctx context.Context, url string, opts eventlog.Options, life *life) (
 			return nil, s.explain(err)
 		}
 	}
-	if err := s.checkKeys(ctx, opts.Warn); err != nil {
+	if err = s.checkKeys(ctx, opts.Warn); err == nil {
+		err = s.warnOfMoves(ctx, opts.Warn)
+	}
+	if err != nil {
 		s.Close()
 		return nil, err
 	}

@@ -81,11 +81,26 @@ type source struct {
 	db     *sql.DB
 	conn   *sql.Conn
 	frozen fs.FileInfo // the file as it was, if it is read as one that nobody writes to
+
+	version int // schema version
 }
 
 // openSource opens a store for reading and begins the transaction that everything is read
-// in.
+// in. It refuses a store whose sessions were moved to another one.
 func openSource(ctx context.Context, path string) (*source, error) {
+	s, err := openEvenMoved(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := refuseMoved(ctx, s.conn, s.path, s.version); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openEvenMoved does the same, and refuses no store.
+func openEvenMoved(ctx context.Context, path string) (*source, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", path, err)
@@ -128,8 +143,8 @@ func (s *source) connect(ctx context.Context) (err error) {
 	if _, err := s.conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return explain(s.path, err)
 	}
-	version, err := knownVersion(ctx, s.conn, s.path) // the moment that is read begins here
-	if err == nil && version == 0 {
+	s.version, err = knownVersion(ctx, s.conn, s.path) // the moment that is read begins here
+	if err == nil && s.version == 0 {
 		err = fmt.Errorf("store %s: %w", s.path, errors.New("it is empty: nothing was stored yet, or everything was lost"))
 	}
 	return err

@@ -14,7 +14,7 @@ import (
 )
 
 // toVersion6 makes a store one of version 6, which has no sums of costs.
-const toVersion6 = "DROP TABLE costs; DROP TABLE uncounted; PRAGMA user_version = 6;"
+const toVersion6 = "DROP TABLE moved; DROP TABLE costs; DROP TABLE uncounted; PRAGMA user_version = 6;"
 
 // counted returns events of requests, each of which has the given number of tokens.
 func counted(t *testing.T, input ...int64) (events []event.Event) {

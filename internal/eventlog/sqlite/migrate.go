@@ -19,7 +19,7 @@ var migrations embed.FS
 
 // schemaVersion is the schema version that every store is brought to. A program refuses a
 // newer one.
-const schemaVersion = 7
+const schemaVersion = 8
 
 // sealedVersion is the first schema version in which secrets are sealed.
 const sealedVersion = 6

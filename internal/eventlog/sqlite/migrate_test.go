@@ -28,7 +28,7 @@ func TestEachVersionHasAMigration(t *testing.T) {
 }
 
 // toVersion5 makes a store without secrets one of version 5, which does not seal them.
-const toVersion5 = "DROP TABLE costs; DROP TABLE uncounted; DROP TABLE keys; ALTER TABLE meta DROP COLUMN clear; PRAGMA user_version = 5;"
+const toVersion5 = "DROP TABLE moved; DROP TABLE costs; DROP TABLE uncounted; DROP TABLE keys; ALTER TABLE meta DROP COLUMN clear; PRAGMA user_version = 5;"
 
 // toVersion3 makes a store one of version 3, whose order of sessions is an index of the time
 // of their last change.

@@ -160,10 +160,10 @@ func refuses(t *testing.T, path string, parts ...string) {
 func TestAStoreOfANewerVersionIsRefused(t *testing.T) {
 	path := makeDamageStore(t)
 	tamper(t, path, "PRAGMA user_version = 99")
-	refuses(t, path, "has version 99", "versions up to 7", "use a newer abide")
+	refuses(t, path, "has version 99", "versions up to 8", "use a newer abide")
 	tamper(t, path, "PRAGMA journal_mode = DELETE") // a version to come may want another
 	refuses(t, path, "has version 99")
-	tamper(t, path, "PRAGMA user_version = 7")
+	tamper(t, path, "PRAGMA user_version = 8")
 	if got, err := read(t, open(t, path), "victim"); err != nil || len(got) != 8 {
 		t.Errorf("victim says %q, %v", got, err)
 	}
@@ -175,7 +175,7 @@ func TestAStoreWithAVersionThatNobodyWritesIsRefused(t *testing.T) {
 		tamper(t, path, "PRAGMA user_version = "+version)
 		refuses(t, path, "has version "+version+", which no abide writes", "abide restore")
 	}
-	tamper(t, path, "PRAGMA user_version = 7")
+	tamper(t, path, "PRAGMA user_version = 8")
 	if got, err := read(t, open(t, path), "victim"); err != nil || len(got) != 8 {
 		t.Errorf("victim says %q, %v", got, err)
 	}

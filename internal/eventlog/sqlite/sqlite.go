@@ -228,6 +228,9 @@ func (s *Store) connect(ctx context.Context, opts Options) (err error) {
 	if err == nil && version == 0 && opts.Used {
 		err = fmt.Errorf("store %s is empty, although there is something of sessions beside it: restore it from a backup (abide restore), or move the file away to begin anew without them", s.path)
 	}
+	if err == nil {
+		err = refuseMoved(ctx, conn, s.path, version)
+	}
 	if err != nil {
 		return err // nothing was changed yet
 	}

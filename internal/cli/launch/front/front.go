@@ -65,7 +65,7 @@ var commands = map[string]bool{
 	"compact": true, "context": true, "cost": true, "ps": true, "logs": true, "attach": true, "stop": true, "servers": true, "memory": true, "mcp": true, "jobs": true, "status": true, "doctor": true,
 
 	"serve": false, "demo": false, "open": false, "workspace": false, "models": false, "config": false, "trust": false, "audit": false,
-	"backup": false, "restore": false, "vacuum": false,
+	"backup": false, "restore": false, "vacuum": false, "move": false,
 	"completion": false, "man": false, "version": false, "help": false, "--help": false, "-h": false, "--version": false,
 	"__complete": false, "__completeNoDesc": false,
 }
