@@ -29,7 +29,7 @@ func TestACommandHasTheTerminal(t *testing.T) {
 	x := startChat(t, dir, 100, 30, "--yolo", "--scenario", scenario)
 	x.sees(`› ask`)
 	x.typed("go\r")
-	before := x.sees(`Started\.\n+› ask`)
+	before := x.sees(`Started\.\n+› ask[^\n]*\n[^\n]*2 commands run`)
 	x.typed("\x14") // Ctrl-T: the last command is the first of the list
 	x.sees(`commands of this session.*Ctrl-A gives it the terminal`)
 	x.typed("\x1b[B\x01") // down, Ctrl-A
@@ -39,7 +39,7 @@ func TestACommandHasTheTerminal(t *testing.T) {
 	x.typed("hello\revil\r")
 	x.sees(`got hello\n.*red\n`)
 	x.typed("\x1d") // Ctrl-]
-	after := x.sees(`Started\.\n+› ask`)
+	after := x.sees(`Started\.\n+› ask[^\n]*\n[^\n]*2 commands run`)
 	if strings.TrimRight(after, "\n ") != strings.TrimRight(before, "\n ") {
 		t.Errorf("after the command had the terminal:\n%s\nbefore:\n%s", after, before)
 	}

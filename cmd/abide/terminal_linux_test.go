@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -430,24 +431,29 @@ func TestAPersonCanRefuseToTrust(t *testing.T) {
 // from the keyboard or the command line.
 func TestAPersonIsAskedBeforeSessionsAreDeleted(t *testing.T) {
 	dir := t.TempDir()
-	output(t, dir, "run", "--name", "s", "Reply with exactly: HI")
-	output(t, dir, "run", "--name", "t", "Reply with exactly: HI")
+	output(t, dir, "run", "--name", "first", "Reply with exactly: HI")
+	output(t, dir, "run", "--name", "second", "Reply with exactly: HI")
+	var list []struct{ SessionID string }
+	must(t, json.Unmarshal([]byte(output(t, dir, "sessions", "list", "--json")), &list))
+	second, first := list[0].SessionID, list[1].SessionID
 	for _, c := range []struct {
 		args  []string
 		typed string
 		want  string
 		code  int
 	}{
-		{[]string{"sessions", "delete", "s"}, "n\n", `  idle  s\r\n.*nothing was deleted: you did not say yes`, 1},
-		{[]string{"sessions", "delete", "s"}, "\x04", `nothing was deleted`, 1},
-		{[]string{"sessions", "delete", "s"}, "y\n", `deleted session \S+\r\n`, 0},
-		{[]string{"sessions", "delete", "--yes", "t"}, "", `^deleted session \S+\r\n`, 0},
+		{[]string{first}, "n\n", `nothing was deleted: you did not say yes`, 1},
+		{[]string{first}, "\x04", `nothing was deleted`, 1},
+		{[]string{first}, "y\n", `deleted session ` + first, 0},
+		{[]string{"--yes", second}, "", `^deleted session ` + second, 0},
 	} {
 		x := newTerminal(t)
-		p := x.start(dir, "abide", c.args...)
+		p := x.start(dir, "abide", append([]string{"sessions", "delete"}, c.args...)...)
 		must(t, p.Start())
 		if c.typed != "" {
-			x.await(`delete this session permanently\? \(y/n\)`)
+			if shown := x.await(`delete this session permanently\? \(y/n\)`); !strings.HasPrefix(shown, first+"  idle  first\r\n") {
+				t.Errorf("the terminal shows %q", shown)
+			}
 			x.typed(c.typed)
 		}
 		x.await(c.want)

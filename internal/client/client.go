@@ -192,5 +192,15 @@ func call[R any](ctx context.Context, c *Client, method string, params any) (R, 
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
 		err = cause
 	}
-	return r, err
+	return r, explained(method, err)
+}
+
+// explained says what it means that the engine does not know one of its own methods: it is of
+// an earlier version than this client.
+func explained(method string, err error) error {
+	fault, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || fault.Code != jsonrpc.CodeMethodNotFound || fault.Message != jsonrpc.MethodNotFound(method).Message {
+		return err
+	}
+	return fmt.Errorf("the engine that serves this data folder is another version of abide and cannot do this; stop it, and try again (%w)", err)
 }

@@ -449,6 +449,25 @@ func TestConnectNeedsTheTokenAndTheVersion(t *testing.T) {
 	}
 }
 
+// TestAnEngineOfAnotherVersionIsNamed: a method that the engine does not know is one of a later
+// version, and the person is told what to do.
+func TestAnEngineOfAnotherVersionIsNamed(t *testing.T) {
+	stop, c := fake(t, func(_ context.Context, req *jsonrpc.Request) (any, error) {
+		if req.Method == api.Cost {
+			return nil, jsonrpc.MethodNotFound(req.Method)
+		}
+		return nil, jsonrpc.MethodNotFound("something else")
+	}, client.Options{})
+	defer stop()
+	var fault *jsonrpc.Error
+	if _, err := c.Cost(t.Context(), api.CostParams{}); err == nil || !strings.Contains(err.Error(), "another version of abide") || !errors.As(err, &fault) {
+		t.Errorf("a method that is not known: %v", err)
+	}
+	if _, err := c.Rules(t.Context()); err == nil || strings.Contains(err.Error(), "version") {
+		t.Errorf("an error about another method: %v", err)
+	}
+}
+
 func TestARequestThatNobodyKnowsIsRefused(t *testing.T) {
 	runtime, stop, _ := played(t, pong, client.Options{})
 	defer stop()

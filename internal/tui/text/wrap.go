@@ -96,14 +96,15 @@ func words(s string) func(yield func(string) bool) {
 
 // wordEnd returns the end of the word at the beginning of a text.
 func wordEnd(s string) int {
+	word, _, _ := strings.Cut(s, " ")
 	var before rune
-	for i, r := range s {
-		if r == ' ' || i > 0 && breaks(before, r) {
+	for i, r := range word {
+		if i > 0 && breaks(before, r) {
 			return i
 		}
 		before = r
 	}
-	return len(s)
+	return len(word)
 }
 
 // breaks reports whether a line may end between two characters: where one of them is of a
