@@ -126,7 +126,7 @@ func multiply(t *testing.T, c *postgrestest.Cluster, s *Store, n int) {
 		t.Fatal(err)
 	}
 	c.Exec(t, "stored", fmt.Sprintf(`INSERT INTO sessions (name, seq, head, created, modified, active, info, dir, busy, listed)
-		SELECT convert_to('stored-' || lpad(i::text, 8, '0'), 'UTF8'), seq, head, created - (%d - i) * 60000000, modified - (%d - i) * 60000000, active, info, dir, busy, listed
+		SELECT convert_to('stored-' || lpad(i::text, 8, '0'), 'UTF8'), seq, head, created - (%d - i::bigint) * 60000000, modified - (%d - i::bigint) * 60000000, active, info, dir, busy, listed
 		FROM sessions, generate_series(1, %d) AS i ORDER BY i`, n, n, n-1))
 	c.Exec(t, "stored", `INSERT INTO records (session, first, head, body) SELECT s.id, r.first, r.head, r.body FROM sessions s, records r, sessions o
 		WHERE o.name = 'stored' AND r.session = o.id AND s.id <> o.id ORDER BY s.id, r.first`)
