@@ -328,10 +328,12 @@ func (n *Notifier) deliverDue(ctx context.Context) (next time.Time) {
 	if len(n.rows.Rows) == 0 {
 		return next
 	}
-	for i := 0; i < len(n.rows.Rows) && ctx.Err() == nil; i++ {
-		r := &n.rows.Rows[i]
-		if !r.Aside && !isOver(*r) && !r.Due.After(time.Now()) {
-			n.attempt(ctx, r)
+	for _, to := range n.receivers() {
+		n.deliverTo(ctx, to)
+	}
+	for i := range n.rows.Rows {
+		if !slices.Contains(n.receivers(), n.rows.Rows[i].To) { // it was configured before
+			n.rows.Rows[i].Attempts = over
 		}
 	}
 	n.rows.Rows = slices.DeleteFunc(n.rows.Rows, isOver)
@@ -353,6 +355,26 @@ func (n *Notifier) deliverDue(ctx context.Context) (next time.Time) {
 	return next
 }
 
+// patience is how long one attempt may take before the others for the same receiver wait for the next
+// round.
+const patience = time.Second
+
+// deliverTo delivers what is due to a receiver. One that is slow holds up only what is for itself: its
+// other rows wait until the other receivers had their turn.
+func (n *Notifier) deliverTo(ctx context.Context, to string) {
+	for i := 0; i < len(n.rows.Rows) && ctx.Err() == nil; i++ {
+		r := &n.rows.Rows[i]
+		if r.To != to || r.Aside || isOver(*r) || r.Due.After(time.Now()) {
+			continue
+		}
+		began := time.Now()
+		n.attempt(ctx, r)
+		if time.Since(began) > patience {
+			return
+		}
+	}
+}
+
 // over marks a row that is to be removed.
 const over = -1
 
@@ -360,7 +382,7 @@ func isOver(r row) bool { return r.Attempts < 0 }
 
 // attempt delivers a row once. The next attempt is in the file before this one begins.
 func (n *Notifier) attempt(ctx context.Context, r *row) {
-	if !slices.Contains(n.receivers(), r.To) || r.Kind == Waits && !n.isOpen(ctx, r.Notification) {
+	if r.Kind == Waits && !n.isOpen(ctx, r.Notification) {
 		r.Attempts = over
 		return
 	}
