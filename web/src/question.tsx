@@ -129,7 +129,7 @@ function Reading({ p }: { p: api.Permission }) {
   if (p.protected) facts.push(<Chip kind="bad">Protected: {visible(p.protected)}</Chip>);
   if (p.terminal) facts.push(<Chip kind="plain">With a terminal</Chip>);
   if (p.input) facts.push(<Chip kind="plain">Takes input later</Chip>);
-  if (!facts.length && p.kind === "shell" && p.understood !== false) facts.push(<Chip kind="plain">Names no file to write, and no address</Chip>);
+  if (!facts.length && p.kind === "shell" && p.understood !== false) facts.push(<Chip kind="plain">Redirects into no file, names no address</Chip>);
   return <>{facts.length > 0 && <div class="facts">{facts}{cut && <ShowAll onClick={() => setAll(true)}>Paths are cut: show all</ShowAll>}</div>}</>;
 }
 

@@ -82,6 +82,7 @@ test("the inbox: buttons arm without moving, and a yes does what it says", async
   assert.equal(await page.locator(".ask .verb").innerText(), "Run");
   assert.match(await page.locator(".object").innerText(), /touch made\.txt/);
   assert.match(await page.locator(".facts-list").innerText(), /no rule or grant allows it/);
+  assert.match(await page.locator(".facts").innerText(), /Redirects into no file/); // it writes one, which the line does not tell
   const box = await yes.boundingBox();
   assert.deepEqual([box.x, box.y, box.width, box.height], (await page.evaluate(() => window.early))[0], "the button moved while it armed");
   assert.equal((await d.api("GET", "/sessions/" + s.id)).state, "needs_you", "a click before the button was armed counted");
