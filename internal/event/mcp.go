@@ -46,6 +46,7 @@ type MCPServer struct {
 	Repeatable []string `json:"repeatable,omitempty"` // names of the tools that can be called again without harm
 	Sandbox    string   `json:"sandbox,omitempty"`    // "none", "workspace" or "sealed"; by Source if empty
 	Shared     bool     `json:"shared,omitempty"`     // true if sessions with the same configuration use one process
+	Sampling   bool     `json:"sampling,omitempty"`   // true if the server may ask the model of the session, when a person or a rule allows it
 	Source     string   `json:"source,omitempty"`     // origin of the configuration: "user", "workspace" or "session"
 	Disabled   bool     `json:"disabled,omitempty"`
 	Literal    bool     `json:"literal,omitempty"` // true if ${NAME} stands for itself

@@ -29,7 +29,8 @@ type client struct {
 	inner   *client            // connection to a server that sessions share; nil if there is none
 	resting bool               // true if it can be used, and is connected when it is
 	uses    int                // number of requests that use the connection
-	used    time.Time          // end of the last one
+	allowance
+	used    time.Time // end of the last one
 	tools   []*sdk.Tool
 	offered []event.MCPTool // the same as sessions know them, without their names for models
 	prompts []*sdk.Prompt
@@ -261,7 +262,7 @@ func (c *client) connect(ctx context.Context, config Server, work *sync.WaitGrou
 		if config.Type == Stdio {
 			spec, err := specOf(config, c.set.in)
 			local = &program{
-				processes: c.set.opts.Processes, owner: spec.Owner, spec: spec, config: fingerprint(config, c.set.in, c.set.events.Elicit != nil),
+				processes: c.set.opts.Processes, owner: spec.Owner, spec: spec, config: c.fingerprintOf(config),
 				journal: c.journal, log: c.log, work: work, leaving: &c.set.leaving,
 			}
 			c.mu.Lock()
@@ -322,8 +323,14 @@ func (c *client) sdkClient() *sdk.Client {
 	if c.set.events.Elicit != nil {
 		options.ElicitationHandler = c.elicit
 	}
+	if c.maySample() {
+		c.addSampling(options)
+	}
 	k := sdk.NewClient(&sdk.Implementation{Name: "abide", Version: cmp.Or(c.set.opts.Version, "dev")}, options)
 	c.addRoot(k)
+	if !c.maySample() {
+		k.AddReceivingMiddleware(refuseSampling)
+	}
 	return k
 }
 
@@ -337,14 +344,14 @@ func (c *client) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitR
 	if open > maxQuestions {
 		return nil, fmt.Errorf("%d questions of the server are open, and no more can be", maxQuestions)
 	}
-	return c.set.events.Elicit(ctx, c.config.Name, c.questionKey(r.Params), r.Params)
+	return c.set.events.Elicit(ctx, c.config.Name, c.questionKey(r.Params.Meta), r.Params)
 }
 
 // questionKey returns the key of a question of a program, the same each time it is read; empty
 // if it has none. The server cannot choose it.
-func (c *client) questionKey(p *sdk.ElicitParams) string {
-	key, _ := p.Meta[questionKey].(string)
-	delete(p.Meta, questionKey)
+func (c *client) questionKey(meta sdk.Meta) string {
+	key, _ := meta[questionKey].(string)
+	delete(meta, questionKey)
 	if process, _, _, _, _ := c.journal.state(); process == "" || !strings.HasPrefix(key, process+"#") {
 		return ""
 	}
@@ -452,6 +459,7 @@ func (c *client) use() (*sdk.ClientSession, usability) {
 	defer c.mu.Unlock()
 	if c.conn != nil {
 		c.uses++
+		c.beginUseLocked()
 	}
 	return c.conn, usability{c.status, c.err, c.resting, c.changed}
 }
@@ -462,6 +470,7 @@ func (c *client) release() {
 	defer c.mu.Unlock()
 	c.uses--
 	c.used = time.Now()
+	c.endUseLocked()
 }
 
 // kickNow lets the client try to connect at once.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -44,7 +45,7 @@ type pipe struct {
 	greetings []greeting                   // answers to the handshake that an earlier engine got
 	rounds    map[string]int               // number of requests of each call
 	answers   map[string]*jsonrpc.Response // answers to calls that are not settled
-	questions map[string]bool              // requests of the process that are questions to a person, by their ids
+	questions map[string]string            // keys of the requests of the process that are questions to a person or to the model, by their ids
 	marks     marks
 
 	// These belong to the goroutine that reads.
@@ -145,8 +146,8 @@ func (c *pipe) takeLine(line []byte, end int64) {
 		var batch []json.RawMessage
 		if json.Unmarshal(line, &batch) == nil {
 			m := c.mark(end, len(batch))
-			for _, one := range batch {
-				c.takeMessage(one, m)
+			for i, one := range batch {
+				c.takeMessage(one, m, fmt.Sprintf("%d.%d", end, i))
 			}
 			return
 		}
@@ -155,11 +156,12 @@ func (c *pipe) takeLine(line []byte, end int64) {
 		c.mark(end, 0)
 		return
 	}
-	c.takeMessage(line, c.mark(end, 1))
+	c.takeMessage(line, c.mark(end, 1), strconv.FormatInt(end, 10))
 }
 
-// takeMessage takes in a message, and notes in its mark when it is carried out.
-func (c *pipe) takeMessage(text []byte, m *mark) {
+// takeMessage takes in a message, and notes in its mark when it is carried out. Its place in
+// the output is the same in each engine, and another one for each message.
+func (c *pipe) takeMessage(text []byte, m *mark, place string) {
 	message, err := jsonrpc.DecodeMessage(bytes.Clone(text))
 	if err != nil {
 		c.noteSkipped(text)
@@ -173,11 +175,11 @@ func (c *pipe) takeMessage(text []byte, m *mark) {
 	case *jsonrpc.Request:
 		if v.IsCall() {
 			c.await(askName(v.ID), m)
-			if v.Method == elicitMethod {
+			if v.Method == elicitMethod || v.Method == sampleMethod {
 				c.mu.Lock()
-				c.questions[idText(v.ID)] = true
+				c.questions[idText(v.ID)] = askName(v.ID) + " at " + place // a server may use an id twice
 				c.mu.Unlock()
-				v.Params = withQuestionKey(v.Params, c.key+"#"+idText(v.ID))
+				v.Params = withQuestionKey(v.Params, c.key+"#"+idText(v.ID)+" at "+place)
 			}
 			c.deliver(v)
 			return
@@ -334,8 +336,7 @@ func (c *pipe) Write(ctx context.Context, m jsonrpc.Message) error {
 		call, _ = out.ID.Raw().(string)
 		key = call
 	case *jsonrpc.Response:
-		if c.isQuestion(v.ID) {
-			key = askName(v.ID)
+		if key = c.questionOf(v.ID); key != "" {
 			if err := c.journal.count(); err != nil {
 				return err
 			}
@@ -490,8 +491,9 @@ func (c *pipe) outgoingCall(v *jsonrpc.Request) (*jsonrpc.Request, bool, error) 
 // callHead is more than the bytes of a call beside its parameters.
 const callHead = 1024
 
-// isQuestion reports whether a request of the process is a question to a person.
-func (c *pipe) isQuestion(id jsonrpc.ID) bool {
+// questionOf returns the key of a request of the process that is a question to a person or to
+// the model; empty if it is none.
+func (c *pipe) questionOf(id jsonrpc.ID) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.questions[idText(id)]
@@ -732,7 +734,7 @@ func withQuestionKeys(result json.RawMessage, key string) json.RawMessage {
 		return result
 	}
 	for name, q := range asked {
-		if q.Method == elicitMethod {
+		if q.Method == elicitMethod || q.Method == sampleMethod {
 			q.Params = withQuestionKey(q.Params, key+"/"+name)
 			asked[name] = q
 		}

@@ -63,6 +63,10 @@ type Events struct {
 	// asked if it is nil. A question with a key may have been put before, by an earlier engine
 	// too, and is the same one then.
 	Elicit func(ctx context.Context, server, key string, p *sdk.ElicitParams) (*sdk.ElicitResult, error)
+	// Sample asks the model for a server whose configuration allows that, and a person before
+	// if that is needed. Servers are told that the model cannot be asked if it is nil. A request
+	// with a key may have been made before, by an earlier engine too, and is the same one then.
+	Sample func(ctx context.Context, server, key string, q Sample) (Sampled, error)
 	// Begun tells that a new connection to a server was begun: nobody waits any more for the
 	// answers to what it has asked before. It may be nil.
 	Begun func(server string)

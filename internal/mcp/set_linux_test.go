@@ -372,8 +372,8 @@ func TestQuestionsOfAServerAreLimited(t *testing.T) {
 	}, server(t, "one", "nosy"))
 	defer close(free)
 	r, err := s.call(t, "one", "pester", struct{}{})
-	if err != nil || r.Text != "refused 4" {
-		t.Errorf("of 20 questions at once: %q, %v", r.Text, err)
+	if err != nil || r.Text != "refused 8" {
+		t.Errorf("of 24 questions at once: %q, %v", r.Text, err)
 	}
 	asked.Wait()
 }
