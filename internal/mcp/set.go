@@ -378,20 +378,25 @@ func schemaOf(schema any) (json.RawMessage, bool) {
 
 // Call calls a tool. If the server is being connected, the call waits for that.
 func (s *Set) Call(ctx context.Context, q Request) (Result, error) {
-	c, err := s.client(q.Server)
-	if err != nil {
-		return Result{}, err
-	}
-	conn, release, err := c.connection(ctx)
-	if err != nil {
-		return Result{}, err
-	}
-	defer release()
-	result, err := c.call(ctx, conn, q)
+	result, err := s.CallRaw(ctx, q)
 	if err != nil {
 		return Result{}, err
 	}
 	return resultOf(result)
+}
+
+// CallRaw is Call with the result as the server has sent it.
+func (s *Set) CallRaw(ctx context.Context, q Request) (*sdk.CallToolResult, error) {
+	c, err := s.client(q.Server)
+	if err != nil {
+		return nil, err
+	}
+	conn, release, err := c.connection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return c.call(ctx, conn, q)
 }
 
 // askTime is how long a server may take for what is no call.
