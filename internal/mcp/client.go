@@ -194,6 +194,9 @@ func (c *client) connectAndWait(ctx context.Context) error {
 		}
 		return fmt.Errorf("list its tools: %w", err)
 	}
+	if pipe != nil {
+		pipe.tellRest(ctx)
+	}
 	lostLogin := web.ready()
 	c.mu.Lock()
 	c.conn, c.pipe, c.used = conn, pipe, time.Now()
@@ -262,7 +265,7 @@ func (c *client) connect(ctx context.Context, config Server, work *sync.WaitGrou
 		if config.Type == Stdio {
 			spec, err := specOf(config, c.set.in)
 			local = &program{
-				processes: c.set.opts.Processes, owner: spec.Owner, spec: spec, config: c.fingerprintOf(config),
+				processes: c.set.opts.Processes, owner: spec.Owner, spec: spec, config: c.fingerprintOf(config), kept: config.Kept(),
 				journal: c.journal, log: c.log, work: work, leaving: &c.set.leaving,
 			}
 			c.mu.Lock()

@@ -35,6 +35,7 @@ type pipe struct {
 
 	writing sync.Mutex
 	closing sync.Once
+	settled chan struct{} // holds a token if no call is open any more, perhaps
 
 	mu        sync.Mutex
 	unheard   map[jsonrpc.ID]*time.Timer   // requests that are given up if nobody answers in time
@@ -364,6 +365,7 @@ func (c *pipe) Write(ctx context.Context, m jsonrpc.Message) error {
 		delete(c.questions, idText(v.ID))
 		c.mu.Unlock()
 		c.settleMark(askName(v.ID))
+		c.lookAtRest() // the call may be over already
 	}
 	return err
 }
@@ -547,9 +549,41 @@ func (c *pipe) begin(key string, again bool) error {
 // ErrUnknown means that an earlier engine has begun a call, and nobody knows what became of it.
 var ErrUnknown = errors.New("the outcome of the call is unknown: it may have happened")
 
+// watchRest tells the keeper whenever no call is open any more, until the connection ends.
+func (c *pipe) watchRest() {
+	for {
+		select {
+		case <-c.settled:
+			c.tellRest(c.ctx)
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// lookAtRest has the keeper told if no call is open any more.
+func (c *pipe) lookAtRest() {
+	select {
+	case c.settled <- struct{}{}:
+	default:
+	}
+}
+
+// tellRest tells the keeper that the program has nothing to do, unless a call is open: if this
+// engine is killed and none follows, the program ends as if nobody used it. A call is noted
+// before it is written, so that the keeper hears of it last.
+func (c *pipe) tellRest(ctx context.Context) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if !c.leaving.Load() && !c.journal.unfinished() {
+		_ = c.processes.Rest(ctx, c.owner, c.id, c.kept) // it may have ended, and keepers of older versions do not know it
+	}
+}
+
 // settle notes that nobody asks for the result of a call any more.
 func (c *pipe) settle(key string) {
 	c.journal.settle(key)
+	c.lookAtRest()
 	c.mu.Lock()
 	var names []string
 	for name := range c.answers {

@@ -47,7 +47,8 @@ type program struct {
 	processes workspace.Processes
 	owner     process.Owner
 	spec      process.Spec
-	config    string // fingerprint of the configuration
+	config    string        // fingerprint of the configuration
+	kept      time.Duration // time without use after which it is ended
 	journal   *journal
 	log       *serverLog
 	work      *sync.WaitGroup // counts the goroutines of the connection
@@ -59,7 +60,7 @@ type program struct {
 // Connect starts the program, or goes on with the one of an earlier engine.
 func (p *program) Connect(ctx context.Context) (sdk.Connection, error) {
 	c := &pipe{
-		program: p, messages: make(chan jsonrpc.Message, 64), over: make(chan struct{}),
+		program: p, settled: make(chan struct{}, 1), messages: make(chan jsonrpc.Message, 64), over: make(chan struct{}),
 		ids: make(map[jsonrpc.ID]jsonrpc.ID), wires: make(map[jsonrpc.ID]jsonrpc.ID), greets: make(map[jsonrpc.ID]string),
 		rounds: make(map[string]int), answers: make(map[string]*jsonrpc.Response), questions: make(map[string]string), marks: marks{waiting: make(map[string]*mark)},
 	}
@@ -85,6 +86,7 @@ func (p *program) Connect(ctx context.Context) (sdk.Connection, error) {
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	p.pipe = c
 	p.work.Go(c.follow)
+	p.work.Go(c.watchRest)
 	return c, nil
 }
 
