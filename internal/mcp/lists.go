@@ -31,6 +31,35 @@ type lists struct {
 	Files   []stamp       `json:"files,omitempty"` // files of the program when it made the lists
 }
 
+// UnmarshalJSON reads lists that were kept. Schemas stay texts: they are passed on as they are, and
+// to take them apart would take longer than all the rest.
+func (l *lists) UnmarshalJSON(text []byte) error {
+	type tool struct {
+		sdk.Tool
+		InputSchema  json.RawMessage `json:"inputSchema"`
+		OutputSchema json.RawMessage `json:"outputSchema"`
+	}
+	var kept struct {
+		Tools   []*tool       `json:"tools"`
+		Prompts []*sdk.Prompt `json:"prompts"`
+		Files   []stamp       `json:"files"`
+	}
+	if err := json.Unmarshal(text, &kept); err != nil {
+		return err
+	}
+	*l = lists{Prompts: kept.Prompts, Files: kept.Files, Tools: make([]*sdk.Tool, 0, len(kept.Tools))}
+	for _, t := range kept.Tools {
+		if t == nil {
+			continue
+		}
+		if t.Tool.InputSchema = t.InputSchema; t.OutputSchema != nil {
+			t.Tool.OutputSchema = t.OutputSchema
+		}
+		l.Tools = append(l.Tools, &t.Tool)
+	}
+	return nil
+}
+
 // A stamp says which file there is at a path, so that it can be told whether there is another
 // one now.
 type stamp struct {
