@@ -42,6 +42,7 @@ type client struct {
 	done    chan struct{}      // closed when the goroutine has ended
 	kick    chan struct{}      // holds a token if somebody wants a connection now
 	gather  *time.Timer        // runs while changes of the lists are gathered
+	telling bool               // true while changes of the list of resources are gathered
 	journal *journal           // of a program
 	pipe    *pipe              // connection to a program, while conn is set
 
@@ -315,11 +316,9 @@ const legacyVersion = "2025-11-25"
 // sdkClient returns what answers the requests of the server.
 func (c *client) sdkClient() *sdk.Client {
 	options := &sdk.ClientOptions{
-		ToolListChangedHandler:   func(context.Context, *sdk.ToolListChangedRequest) { c.listLater() },
-		PromptListChangedHandler: func(context.Context, *sdk.PromptListChangedRequest) { c.listLater() },
-		ResourceListChangedHandler: func(context.Context, *sdk.ResourceListChangedRequest) {
-			c.set.events.Changed(c.config.Name, event.MCPResourcesChanged)
-		},
+		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { c.listLater() },
+		PromptListChangedHandler:    func(context.Context, *sdk.PromptListChangedRequest) { c.listLater() },
+		ResourceListChangedHandler:  func(context.Context, *sdk.ResourceListChangedRequest) { c.tellResourcesLater() },
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.progress(r.Params) },
 	}
 	c.addOlderParts(options)
@@ -345,9 +344,16 @@ func (c *client) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitR
 	open := c.ask(1)
 	defer c.ask(-1)
 	if open > maxQuestions {
-		return nil, fmt.Errorf("%d questions of the server are open, and no more can be", maxQuestions)
+		return nil, declined("%d questions of the server are open, and no more can be", maxQuestions)
 	}
-	return c.set.events.Elicit(ctx, c.config.Name, c.questionKey(r.Params.Meta), r.Params)
+	if !c.countQuestion() {
+		return nil, declined("the server has put %d questions for a call, and cannot put more", maxAsked)
+	}
+	answer, err := c.set.events.Elicit(ctx, c.config.Name, c.questionKey(r.Params.Meta), r.Params)
+	if err != nil {
+		return nil, told("nobody could be asked", err)
+	}
+	return answer, nil
 }
 
 // questionKey returns the key of a question of a program, the same each time it is read; empty

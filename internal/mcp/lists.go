@@ -36,8 +36,7 @@ type lists struct {
 func (l *lists) UnmarshalJSON(text []byte) error {
 	type tool struct {
 		sdk.Tool
-		InputSchema  json.RawMessage `json:"inputSchema"`
-		OutputSchema json.RawMessage `json:"outputSchema"`
+		InputSchema json.RawMessage `json:"inputSchema"`
 	}
 	var kept struct {
 		Tools   []*tool       `json:"tools"`
@@ -52,9 +51,7 @@ func (l *lists) UnmarshalJSON(text []byte) error {
 		if t == nil {
 			continue
 		}
-		if t.Tool.InputSchema = t.InputSchema; t.OutputSchema != nil {
-			t.Tool.OutputSchema = t.OutputSchema
-		}
+		t.Tool.InputSchema, t.Tool.OutputSchema = t.InputSchema, nil
 		l.Tools = append(l.Tools, &t.Tool)
 	}
 	return nil
@@ -162,6 +159,7 @@ func (f stamp) same(g stamp) bool {
 const (
 	maxTools   = 2000
 	maxSchema  = 64 << 10
+	maxListed  = 16 << 20 // bytes of all tools, or of all prompts
 	listTime   = 30 * time.Second
 	gatherTime = 250 * time.Millisecond
 )
@@ -176,7 +174,7 @@ func (c *client) list(ctx context.Context, conn *sdk.ClientSession) error {
 		return cmp.Or(context.Cause(ctx), err)
 	}
 	if more {
-		c.log.note(owner, "only the first %d tools are used", maxTools)
+		c.log.note(owner, "only the first %d tools are used: there can be %d, with %d bytes together", len(tools), maxTools, maxListed)
 	}
 	l := lists{Tools: tools}
 	if l.Prompts, err = listPrompts(ctx, conn); err != nil {
@@ -192,13 +190,33 @@ func listTools(ctx context.Context, conn *sdk.ClientSession) (list []*sdk.Tool, 
 	if caps := conn.InitializeResult(); caps == nil || caps.Capabilities == nil || caps.Capabilities.Tools == nil {
 		return nil, false, nil
 	}
+	size := 0
 	for t, err := range conn.Tools(ctx, nil) {
-		if err != nil || len(list) == maxTools {
-			return list, err == nil, err
+		if err != nil {
+			return list, false, err
+		}
+		if t == nil {
+			continue
+		}
+		size += trimTool(t)
+		if len(list) == maxTools || size > maxListed {
+			return list, true, nil
 		}
 		list = append(list, t)
 	}
 	return list, false, nil
+}
+
+// trimTool takes from a tool what is never used: the schema of its results, and a schema of its
+// arguments that is too large to be shown. It returns the size of the rest.
+func trimTool(t *sdk.Tool) int {
+	t.OutputSchema = nil
+	schema, err := json.Marshal(t.InputSchema)
+	if err != nil || len(schema) > maxSchema {
+		t.InputSchema, schema = nil, nil
+	}
+	t.Description = t.Description[:min(len(t.Description), maxSchema)]
+	return len(t.Name) + len(t.Title) + len(t.Description) + len(schema)
 }
 
 // listPrompts reads the prompts of a server.
@@ -206,8 +224,14 @@ func listPrompts(ctx context.Context, conn *sdk.ClientSession) (list []*sdk.Prom
 	if caps := conn.InitializeResult(); caps == nil || caps.Capabilities == nil || caps.Capabilities.Prompts == nil {
 		return nil, nil
 	}
+	size := 0
 	for p, err := range conn.Prompts(ctx, nil) {
-		if err != nil || len(list) == maxTools {
+		if err != nil {
+			return list, err
+		}
+		text, err := json.Marshal(p)
+		size += len(text)
+		if err != nil || len(list) == maxTools || size > maxListed {
 			return list, err
 		}
 		list = append(list, p)
@@ -261,6 +285,25 @@ func (c *client) listLater() {
 		}
 		if err := c.list(c.set.ctx, conn); err != nil {
 			c.log.note(Owner(c.set.in.Session), "the changed tools could not be listed: %v", err)
+		}
+	})
+}
+
+// tellResourcesLater tells that the list of resources has changed when the server has had a moment
+// to change more of it.
+func (c *client) tellResourcesLater() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.telling {
+		return
+	}
+	c.telling = true
+	time.AfterFunc(gatherTime, func() {
+		c.mu.Lock()
+		c.telling = false
+		c.mu.Unlock()
+		if c.set.ctx.Err() == nil {
+			c.set.events.Changed(c.config.Name, event.MCPResourcesChanged)
 		}
 	})
 }

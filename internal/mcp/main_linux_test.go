@@ -51,6 +51,12 @@ func TestMain(m *testing.M) {
 	case "nosy":
 		serveNosy("elicitation/create", `{"message":"which one?","requestedSchema":{"type":"object","properties":{}}}`)
 		return
+	case "tireless":
+		serveTireless()
+		return
+	case "wide":
+		serveWide()
+		return
 	case "greedy":
 		serveNosy("sampling/createMessage", `{"maxTokens":9,"messages":[{"role":"user","content":{"type":"text","text":"more"}}]}`)
 		return
@@ -333,6 +339,59 @@ func serveNosy(method, params string) {
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result)
 		}
 	}
+}
+
+// serveTireless serves like a server that puts one question after the other for a call until one
+// is refused, and answers the call with the number of the others.
+func serveTireless() {
+	var call json.RawMessage
+	asked := 0
+	ask := func() {
+		fmt.Printf(`{"jsonrpc":"2.0","id":%d,"method":"elicitation/create","params":{"message":"which one?","requestedSchema":{"type":"object","properties":{}}}}`+"\n", 100+asked)
+	}
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		var m struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+			Error  json.RawMessage `json:"error"`
+		}
+		if json.Unmarshal(in.Bytes(), &m) != nil {
+			continue
+		}
+		result := ""
+		switch {
+		case m.Method == "initialize":
+			result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"tireless","version":"1"}}`
+		case m.Method == "tools/list":
+			result = `{"tools":[{"name":"pester","inputSchema":{"type":"object"}}]}`
+		case m.Method == "tools/call":
+			call, asked = m.ID, 0 // the ids of the questions are the same for each call
+			ask()
+		case m.Method == "" && m.Error == nil:
+			asked++
+			ask()
+		case m.Method == "":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%d"}]}}`+"\n", call, asked)
+		}
+		if result != "" {
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result)
+		}
+	}
+}
+
+// serveWide serves a tool with a schema of 1 MB, and then 400 of 60 kB.
+func serveWide() {
+	s := sdk.NewServer(&sdk.Implementation{Name: "wide", Version: "1"}, &sdk.ServerOptions{PageSize: 50})
+	for i := range 401 {
+		size := 60_000
+		if i == 0 {
+			size = 1_000_000
+		}
+		s.AddTool(&sdk.Tool{
+			Name: fmt.Sprintf("tool%03d", i), InputSchema: &jsonschema.Schema{Type: "object", Description: strings.Repeat("d", size)}, OutputSchema: &jsonschema.Schema{Type: "object"},
+		}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return say("well"), nil })
+	}
+	_ = s.Run(context.Background(), &sdk.StdioTransport{}) // it ends with its input
 }
 
 // await waits until a condition holds.
