@@ -42,12 +42,17 @@ func BenchmarkOpen(b *testing.B) {
 		c := newClient(&Set{opts: o, in: in}, s)
 		o.keep(c.fingerprintOf(s), l)
 	}
-	for b.Loop() {
-		s := Open(o, in, servers, Events{Status: func(string, Status, string) {}, Changed: func(string, event.Type) {}})
-		s.Wait(context.Background())
-		if n := len(s.Tools(func(string) bool { return false })); n != 1000 {
-			b.Fatalf("%d tools are offered", n)
-		}
-		s.Close()
+	for name, known := range map[string]*Known{"FirstOfTheProcess": nil, "Next": {}} {
+		b.Run(name, func(b *testing.B) {
+			o.Known = known
+			for b.Loop() {
+				s := Open(o, in, servers, Events{Status: func(string, Status, string) {}, Changed: func(string, event.Type) {}})
+				s.Wait(context.Background())
+				if n := len(s.Tools(func(string) bool { return false })); n != 1000 {
+					b.Fatalf("%d tools are offered", n)
+				}
+				s.Close()
+			}
+		})
 	}
 }

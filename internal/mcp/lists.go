@@ -29,6 +29,8 @@ type lists struct {
 	Tools   []*sdk.Tool   `json:"tools"`
 	Prompts []*sdk.Prompt `json:"prompts,omitempty"`
 	Files   []stamp       `json:"files,omitempty"` // files of the program when it made the lists
+
+	known *knownLists // what was made of them before in this process; nil if nothing is remembered
 }
 
 // UnmarshalJSON reads lists that were kept. Schemas stay texts: they are passed on as they are, and
@@ -73,16 +75,22 @@ func (o *Options) cached(fingerprint string) (l lists, old, ok bool) {
 		return l, false, false
 	}
 	path := filepath.Join(o.Lists, fingerprint)
-	text, err := os.ReadFile(path)
-	if err != nil {
+	file, ok := stampOf(path)
+	if !ok {
 		return l, false, false
 	}
-	if err := json.Unmarshal(text, &l); err != nil {
-		l = lists{}
-		return l, true, json.Unmarshal(text, &l.Tools) == nil // the form of an earlier version
+	if l, ok = o.Known.find(file); !ok {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return l, false, false
+		}
+		if err := json.Unmarshal(text, &l); err != nil {
+			l = lists{}
+			return l, true, json.Unmarshal(text, &l.Tools) == nil // the form of an earlier version
+		}
+		o.Known.add(file, &l)
 	}
-	info, err := os.Stat(path)
-	old = err != nil || time.Since(info.ModTime()).Abs() > listsAge || slices.ContainsFunc(l.Files, func(f stamp) bool {
+	old = time.Since(file.Changed).Abs() > listsAge || slices.ContainsFunc(l.Files, func(f stamp) bool {
 		now, found := stampOf(f.Path)
 		return !found || !now.same(f)
 	})
@@ -255,7 +263,7 @@ func (c *client) keepLists(l lists) {
 
 // setLists takes in the lists of the server.
 func (c *client) setLists(l lists) {
-	offered := toolsOf(c.config, l.Tools)
+	offered := l.offered(c.config)
 	c.mu.Lock()
 	others := !reflect.DeepEqual(c.prompts, l.Prompts)
 	c.tools, c.offered, c.prompts = l.Tools, offered, l.Prompts

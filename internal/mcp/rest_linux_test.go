@@ -340,3 +340,33 @@ func TestAKeeperIsToldThatItsProgramRests(t *testing.T) {
 		<-p.rests
 	})
 }
+
+// Lists that were read are not read again while the file is the same one.
+func TestListsAreReadOnce(t *testing.T) {
+	o := Options{Lists: t.TempDir(), Known: &Known{}}
+	one := Server{MCPServer: event.MCPServer{Name: "one"}}
+	keep := func(name string) {
+		o.keep("f", lists{Tools: []*sdk.Tool{{Name: name, InputSchema: map[string]any{"type": "object", "properties": map[string]any{}}}}})
+	}
+	read := func() *sdk.Tool {
+		t.Helper()
+		l, _, ok := o.cached("f")
+		if offered := l.offered(one); !ok || len(offered) != 1 || offered[0].Tool != l.Tools[0].Name || string(offered[0].Parameters) != `{"properties":{},"type":"object"}` {
+			t.Fatalf("%+v are offered of %+v", offered, l.Tools)
+		}
+		return l.Tools[0]
+	}
+	keep("a")
+	first := read()
+	if again := read(); again != first {
+		t.Error("the lists are read again")
+	}
+	keep("b")
+	if next := read(); next.Name != "b" {
+		t.Errorf("after a change the tool %s is offered", next.Name)
+	}
+	one.Tools = []string{"nothing"}
+	if l, _, _ := o.cached("f"); len(l.offered(one)) > 0 {
+		t.Error("tools are offered that the configuration leaves out")
+	}
+}

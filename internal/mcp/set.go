@@ -34,6 +34,7 @@ type Options struct {
 	State  func(event.SessionID) string
 	Shared *Pool  // programs that sessions share; none are if nil
 	Lists  string // folder in which the lists of tools are kept; they are not kept if it is empty
+	Known  *Known // lists that were read before; nothing is remembered if it is nil
 }
 
 // state returns the folder for what is kept of the servers of a session; empty if nothing is.
