@@ -1,7 +1,10 @@
+//lint:file-ignore SA1019 The server of the stories asks the model, as servers of today do.
+
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
@@ -31,6 +34,14 @@ func serveMCP() {
 	})
 	s.AddResource(&sdk.Resource{Name: "mixed", URI: "story://mixed"}, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: "story://mixed", Text: "text"}, {URI: "story://mixed", Blob: []byte{0, 1, 2}}}}, nil
+	})
+	s.AddTool(&sdk.Tool{Name: "reflect", Description: "Asks the model.", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		if answer, ok := r.Params.InputResponses["m"].(*sdk.CreateMessageWithToolsResult); ok {
+			return say("the model says " + answer.Content[0].(*sdk.TextContent).Text), nil
+		}
+		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"m": &sdk.CreateMessageParams{
+			MaxTokens: 50, Messages: []*sdk.SamplingMessage{{Role: "user", Content: &sdk.TextContent{Text: "Reply with exactly: REFLECTED"}}},
+		}}}, nil
 	})
 	calls := 0
 	sdk.AddTool(s, &sdk.Tool{Name: "count", Description: "Counts its calls."}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {

@@ -20,6 +20,7 @@ const (
 	MCPSetEnvValueMode  = "session.mcp.setEnvValueMode"
 	MCPExecuteSampling  = "session.mcp.executeSampling"
 	MCPCancelSampling   = "session.mcp.cancelSamplingExecution"
+	MCPAppsCallTool     = "session.mcp.apps.callTool"
 	MCPResourcesList    = "session.mcp.resources.list"
 	MCPResourceTemplate = "session.mcp.resources.listTemplates"
 	MCPResourcesRead    = "session.mcp.resources.read"
@@ -115,6 +116,16 @@ type MCPSamplingParams struct {
 type MCPSamplingResult struct {
 	Action string `json:"action"`
 	Error  string `json:"error,omitempty"`
+}
+
+// MCPAppCallParams calls a tool of a server for a page that the same server has brought.
+type MCPAppCallParams struct {
+	SessionID        event.SessionID `json:"sessionId"`
+	OriginServerName string          `json:"originServerName"` // server of the page
+	ServerName       string          `json:"serverName"`
+	ToolName         string          `json:"toolName"`
+	Arguments        json.RawMessage `json:"arguments,omitempty"`
+	Key              string          `json:"abideKey,omitempty"`
 }
 
 // MCPCancelled says whether there was something to cancel.

@@ -12,6 +12,15 @@ import (
 // A star matches any text. No server has a slash in its name.
 const MCP = "mcp"
 
+// MCPSampling is the kind of requests of MCP servers to ask the model. Rules about them name
+// the server: "mcp-sampling(github)".
+const MCPSampling = "mcp-sampling"
+
+// SamplingRequest returns the request of an MCP server to ask the model.
+func SamplingRequest(server string) *Request {
+	return &Request{Kind: MCPSampling, Subjects: []string{server}, Details: []string{server}}
+}
+
 // MCPRequest returns the request for a call of a tool of an MCP server.
 func MCPRequest(server, tool string, ask, prompt json.RawMessage) *Request {
 	name := server + "/" + tool

@@ -40,7 +40,7 @@ var (
 	commandNames = []string{Shell, "bash", "exec", readOnly, terminal, input}
 	pathNames    = []string{Read, Write, "view", "create", "edit", "grep", "glob"}
 	urlNames     = []string{URL, "web_fetch"}
-	otherNames   = []string{"*", CustomTool, MCP, "mcp_search", "memory", "hook", "exit_plan_mode", "list_bash", "memory_search", "read_bash", "skill", "stop_bash", "task",
+	otherNames   = []string{"*", CustomTool, MCP, MCPSampling, "mcp_search", "memory", "hook", "exit_plan_mode", "list_bash", "memory_search", "read_bash", "skill", "stop_bash", "task",
 		"task_complete", "task_create", "task_list", "task_update", "wait", "write_bash", "ask_user"}
 )
 
@@ -185,6 +185,8 @@ func examplePattern(name string) string {
 		return "https://example.org/*"
 	case name == MCP:
 		return "server/tool"
+	case name == MCPSampling:
+		return "server"
 	}
 	return "docs/**"
 }
@@ -219,7 +221,7 @@ func (u rule) checkPattern() error {
 		err = errors.New("it can never match, because in a pattern neither variables nor the names of users are replaced; write an absolute path, or ~/ for the home directory")
 	case pathKind(u.tool) && quoted.MatchString(u.pattern):
 		err = errors.New("it can never match, because quotes are part of the path; write it without them")
-	case (pathKind(u.tool) || urlKind(u.tool) || u.tool == MCP) && strings.TrimSpace(u.pattern) != u.pattern:
+	case (pathKind(u.tool) || urlKind(u.tool) || u.tool == MCP || u.tool == MCPSampling) && strings.TrimSpace(u.pattern) != u.pattern:
 		err = fmt.Errorf("it can never match, because blanks are part of the pattern; write %s(%s)", u.tool, strings.TrimSpace(u.pattern))
 	case pathKind(u.tool) && strings.Contains(u.pattern, ", "):
 		err = errors.New("a pattern is for one path, and blanks and commas are part of it; write a rule for each path, or a ? for the blank if it is in the name")
@@ -229,7 +231,7 @@ func (u rule) checkPattern() error {
 		err = u.words.check()
 	case u.tool == MCP && !strings.Contains(u.pattern, "/") && !strings.Contains(u.pattern, "*"):
 		err = fmt.Errorf("it can never match, because it names no tool; write %s(%s/*) for all tools of the server %s", u.tool, u.pattern, u.pattern)
-	case u.tool == MCP:
+	case u.tool == MCP, u.tool == MCPSampling:
 	case !pathKind(u.tool):
 		err = fmt.Errorf("it can never match, because rules about %s have no patterns; write %s, or bash(…) for commands", u.tool, u.tool)
 	}

@@ -69,6 +69,7 @@ var needs = map[string][]string{
 	"skill.invoked":                  {"name", "path", "content"},
 	"skills.found":                   {"skills"},
 	"mcp.offered":                    {"tools"},
+	"mcp.called":                     {"callId", "server", "tool"},
 	"mcp.found":                      {"names"},
 	"subagent.selected":              {"agentName"},
 	"session.plan_changed":           {"operation"},

@@ -34,7 +34,8 @@ beyond a session.
 
 Answer a plan with yes, no, one of its actions, or a sentence that says what to change;
 a form with a JSON object, no or cancel; the question whether to go on although a budget
-is reached with yes or no.
+is reached with yes or no; and the question whether an MCP server may ask the model with
+yes, always (for the rest of the session) or no.
 
 Answer a question of the model, or a call of a client's tool, with any text.
 REQUEST can be omitted if only one question is open. A yes should name it: the question

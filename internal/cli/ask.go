@@ -413,6 +413,8 @@ func (q question) keys() string {
 		return "[y]es (" + inLine(q.Plan.Recommended) + "), " + inLine(strings.Join(q.Plan.Actions, ", ")) + ", [n]o, or say what to change:"
 	case q.asksBudget():
 		return "[y]es, go on; [n]o, end the turn:"
+	case q.asksSampling():
+		return "[y]es, once; [a]lways, for the rest of the session; [n]o:"
 	case q.Input != nil && len(q.Input.Choices) > 0:
 		return "number or answer:"
 	}

@@ -327,7 +327,7 @@ func (q *chatQuestion) Keys() string {
 			break
 		}
 	}
-	if q.asksBudget() {
+	if q.asksBudget() || q.asksSampling() {
 		return keys + "; [Tab] later"
 	}
 	return keys + "; [r] say what to do instead; [d] show everything; [Tab] later"
@@ -343,6 +343,8 @@ func (q *chatQuestion) Answer(key string) (string, bool) {
 		return "yes", true
 	case key == "n":
 		return "no", true
+	case q.asksSampling() && key == "a":
+		return samplingAlways, true
 	case q.Permission == nil:
 		return "", false
 	}
@@ -353,7 +355,7 @@ func (q *chatQuestion) Answer(key string) (string, bool) {
 }
 
 func (q *chatQuestion) WantsText() bool {
-	return q.Permission == nil && q.Plan == nil && !q.asksBudget()
+	return q.Permission == nil && q.Plan == nil && !q.asksBudget() && !q.asksSampling()
 }
 
 func (q *chatQuestion) Send(ctx context.Context, id event.SessionID, answer string) (string, bool, error) {

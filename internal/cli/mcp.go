@@ -51,12 +51,13 @@ empty, so that no secret need be stored.`,
 	cwd := flags.String("cwd", "", "working directory `DIR` of the program (default: that of the session)")
 	tools := flags.StringSlice("tools", nil, "names of the only `TOOLS` to offer (default: all)")
 	confined := flags.String("sandbox", "", "none, workspace or sealed (default: none)")
+	sampling := flags.Bool("sampling", false, "let the server ask the model of the session; you are asked each time")
 	clientID := flags.String("oauth-client-id", "", "`ID` of the client that you have registered for logins (default: one is registered)")
 	clientSecret := flags.String("oauth-client-secret", "", "`SECRET` of that client; better ${NAME}")
 	document := flags.String("oauth-client-metadata", "", "`URL` of the description of the client for logins")
 	port := flags.Int("oauth-callback-port", 0, "`PORT` on which the answer to a login is taken (default: any)")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		s := mcp.Server{MCPServer: event.MCPServer{Name: args[0], Type: *kind, URL: *address, Tools: *tools, Sandbox: *confined}}
+		s := mcp.Server{MCPServer: event.MCPServer{Name: args[0], Type: *kind, URL: *address, Tools: *tools, Sandbox: *confined, Sampling: *sampling}}
 		s.OAuth, s.ClientSecret = event.MCPOAuth{ClientID: *clientID, Document: *document, Port: *port}, *clientSecret
 		if *cwd != "" {
 			dir, err := filepath.Abs(*cwd)
@@ -377,6 +378,12 @@ func (a *app) examineMCP(c config.Config, add note) {
 	}
 }
 
+// asksSampling reports whether the question is whether an MCP server may ask the model.
+func (q question) asksSampling() bool { return q.Form != nil && q.Form.Sampling }
+
+// samplingAlways is the answer that lets the server ask the model for the rest of the session.
+const samplingAlways = "always"
+
 // mcpDefaults returns the MCP servers of the configuration and of the project, in the form
 // of the protocol; nil if there are none.
 func (a *app) mcpDefaults(c config.Config) (json.RawMessage, error) {
@@ -394,7 +401,7 @@ func (a *app) mcpDefaults(c config.Config) (json.RawMessage, error) {
 			MCPServer: event.MCPServer{
 				Name: name, Type: s.Type, Command: s.Command, Args: s.Args, Dir: s.Cwd, URL: s.URL, Tools: s.Tools, Repeatable: s.Repeatable,
 				TimeoutMs: s.Timeout.Value().Milliseconds(), LongestMs: s.MaxTime.Value().Milliseconds(), IdleMs: s.Idle.Value().Milliseconds(),
-				Sandbox: s.Sandbox, Shared: s.Shared, Disabled: s.Disabled, Source: mcp.SourceUser,
+				Sandbox: s.Sandbox, Shared: s.Shared, Sampling: s.Sampling, Disabled: s.Disabled, Source: mcp.SourceUser,
 				OAuth: event.MCPOAuth{ClientID: s.OAuth.ClientID, Document: s.OAuth.ClientMetadata, Port: s.OAuth.CallbackPort},
 			},
 			Secret: mcp.Secret{Env: s.Env, Headers: s.Headers, ClientSecret: s.OAuth.ClientSecret},

@@ -93,12 +93,19 @@ func (o *outcome) restart() {
 // waits if the agent has asked something. If the budget is reached, no model is asked before
 // the answer, whatever else goes on.
 func (o *outcome) waiting() bool {
-	asking := make(map[string]bool) // own calls and agents
+	asking, samplings := make(map[string]bool), 0 // own calls and agents; requests of MCP servers for calls
 	for _, q := range o.open {
 		if q.asksBudget() {
 			return true
 		}
+		if q.asksSampling() {
+			samplings++
+			continue
+		}
 		asking[cmp.Or(q.Agent, q.CallID)] = true
+	}
+	if samplings > 0 { // nothing says which call each is for
+		return len(o.calls) <= len(asking)+samplings
 	}
 	return len(asking) > 0 && len(o.calls) == len(asking)
 }
@@ -113,7 +120,7 @@ func (o *outcome) apply(e event.Event) error {
 		return err
 	}
 	if isQuestion {
-		if q.Form == nil || q.asksBudget() { // no turn waits for another form
+		if q.Form == nil || q.asksBudget() || q.asksSampling() { // no turn waits for another form
 			o.asked(q)
 		}
 		return nil

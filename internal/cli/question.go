@@ -141,6 +141,8 @@ func (q question) statement() statement {
 		return statement{words: "may it carry out its plan", joint: ": ", text: q.Plan.Summary}
 	case q.asksBudget():
 		return statement{words: q.Form.Message}
+	case q.asksSampling():
+		return statement{words: "may an MCP server ask the model", joint: ": ", text: q.Form.Message}
 	case q.Form != nil:
 		return statement{words: "a form is to be filled in", joint: ": ", text: q.Form.Message}
 	}

@@ -180,6 +180,8 @@ func (q question) words() string {
 		return strings.Join(append([]string{"yes", "no"}, append(slices.Clone(q.Plan.Actions), "'WHY NOT'")...), "|")
 	case q.asksBudget():
 		return "yes|no"
+	case q.asksSampling():
+		return "yes|always|no"
 	case q.Form != nil:
 		return "JSON|no|cancel"
 	}
@@ -211,10 +213,17 @@ func (q question) fillIn(text string) (api.ElicitationResult, error) {
 		return api.ElicitationResult{Action: turn.Dismiss}, nil
 	case word == turn.Cancel:
 		return api.ElicitationResult{Action: turn.Cancel}, nil
-	case q.asksBudget() && slices.Contains(yesWords, word):
+	case (q.asksBudget() || q.asksSampling()) && slices.Contains(yesWords, word):
 		return api.ElicitationResult{Action: turn.Accept, Content: json.RawMessage("{}")}, nil
 	case q.asksBudget():
 		return api.ElicitationResult{}, unclearf("answer yes to go on, or no to end the turn")
+	}
+	if q.asksSampling() {
+		if word == samplingAlways {
+			text = `{"always":true}`
+		} else if !strings.HasPrefix(text, "{") {
+			return api.ElicitationResult{}, unclearf("answer yes for this request, always for all of this server in the rest of the session, or no")
+		}
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {

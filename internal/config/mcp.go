@@ -28,6 +28,7 @@ type MCPServer struct {
 	Idle       Duration `toml:"idle" doc:"Time without a call after which the program is ended until it is needed again, like 10m; 10m if empty."`
 	Sandbox    string   `toml:"sandbox" doc:"How the program is confined: none, workspace (it changes only the working directory, temporary folders and caches) or sealed; none for the servers of this file, workspace for those of a project." enum:"none,workspace,sealed"`
 	Shared     bool     `toml:"shared" doc:"One process for all sessions with the same configuration, folder and environment. It cannot ask a person anything, and a call of it does not survive abide."`
+	Sampling   bool     `toml:"sampling" doc:"Let the server ask the model of the session, which costs what the model costs. You are asked each time, unless a rule mcp-sampling(NAME) allows it. A shared server cannot."`
 	Disabled   bool     `toml:"disabled" doc:"Do not use the server."`
 
 	OAuth MCPOAuth `toml:"oauth" doc:"How logins to a server over HTTP are made, if the server asks for something that abide cannot find out."`

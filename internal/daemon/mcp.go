@@ -16,7 +16,7 @@ import (
 
 // mcpOptions returns where MCP servers run.
 func (n *Node) mcpOptions(t *toolbox) *mcp.Options {
-	o := &mcp.Options{Logs: mcp.OpenLogs(n.folder.MCPLogs()), Version: n.config.Version, Lists: n.folder.MCPTools(), Shared: &mcp.Pool{}}
+	o := &mcp.Options{Logs: mcp.OpenLogs(n.folder.MCPLogs()), Version: n.config.Version, Lists: n.folder.MCPTools(), Shared: &mcp.Pool{}, Known: &mcp.Known{}}
 	if t.processes != nil {
 		o.Processes = routedProcesses{t.workspaces}
 		o.State = func(id event.SessionID) string { return n.folder.MCPState(string(id)) }

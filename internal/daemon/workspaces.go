@@ -365,6 +365,14 @@ func (r routedProcesses) WriteStdin(ctx context.Context, owner process.Owner, id
 	return p.WriteStdin(ctx, owner, id, in)
 }
 
+func (r routedProcesses) Rest(ctx context.Context, owner process.Owner, id process.ID, after time.Duration) error {
+	p, err := r.at(ctx, owner)
+	if err != nil {
+		return err
+	}
+	return p.Rest(ctx, owner, id, after)
+}
+
 func (r routedProcesses) Consume(ctx context.Context, owner process.Owner, id process.ID, offset int64) error {
 	p, err := r.at(ctx, owner)
 	if err != nil {

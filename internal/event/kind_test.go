@@ -362,7 +362,7 @@ var explained = map[event.Type][]string{
 	event.SessionConfigured: {"target", "permission"},
 	event.HookEnd:           {"preToolUse"},
 	event.PermissionAsked:   {"inputTo", "none", "putBack"},
-	event.ElicitationAsked:  {"sessionCostUsd", "sessionTokens", "dayCostUsd", "dayTokens"},
+	event.ElicitationAsked:  {"sessionCostUsd", "sessionTokens", "dayCostUsd", "dayTokens", "always"},
 	event.ElicitationDone:   {"writeOnly"},
 	event.BudgetRaised:      {"raised"},
 }

@@ -15,6 +15,7 @@ const (
 	PurposeCompaction = "compaction" // a summary that replaces the older part of a conversation
 	PurposeHandoff    = "handoff"    // a summary for whoever takes over
 	PurposeMemory     = "memory"     // finding what to remember of a session
+	PurposeSampling   = "sampling"   // a request of an MCP server
 )
 
 // LedgerRequestData is the body of ledger.request. There is one for each request that a

@@ -9,6 +9,7 @@ import (
 const (
 	MCPOffered          Type = "mcp.offered"
 	MCPFound            Type = "mcp.found"
+	MCPCalled           Type = "mcp.called"
 	MCPServersLoaded    Type = "session.mcp_servers_loaded"
 	MCPStatusChanged    Type = "session.mcp_server_status_changed"
 	MCPToolsChanged     Type = "mcp.tools.list_changed"
@@ -21,6 +22,7 @@ const (
 var _ = list(
 	Kind{Type: MCPOffered, body: body[MCPOfferedData], Hidden: true, Lasting: true},
 	Kind{Type: MCPFound, body: body[MCPFoundData], Hidden: true, Lasting: true},
+	Kind{Type: MCPCalled, body: body[MCPCalledData], Hidden: true, Inert: true, Keyed: true},
 	Kind{Type: MCPServersLoaded, body: body[MCPServersLoadedData], Sent: true, Silent: true},
 	Kind{Type: MCPStatusChanged, body: body[MCPStatusChangedData], Sent: true, Silent: true},
 	Kind{Type: MCPToolsChanged, body: body[MCPToolsChangedData], Sent: true, Silent: true},
@@ -46,6 +48,7 @@ type MCPServer struct {
 	Repeatable []string `json:"repeatable,omitempty"` // names of the tools that can be called again without harm
 	Sandbox    string   `json:"sandbox,omitempty"`    // "none", "workspace" or "sealed"; by Source if empty
 	Shared     bool     `json:"shared,omitempty"`     // true if sessions with the same configuration use one process
+	Sampling   bool     `json:"sampling,omitempty"`   // true if the server may ask the model of the session, when a person or a rule allows it
 	Source     string   `json:"source,omitempty"`     // origin of the configuration: "user", "workspace" or "session"
 	Disabled   bool     `json:"disabled,omitempty"`
 	Literal    bool     `json:"literal,omitempty"` // true if ${NAME} stands for itself
@@ -113,6 +116,15 @@ type MCPTool struct {
 // to it from here on.
 type MCPFoundData struct {
 	Names []string `json:"names"` // names of the tools for the model
+}
+
+// MCPCalledData is the body of mcp.called: a client is about to call a tool of an MCP server. The
+// model hears nothing of it.
+type MCPCalledData struct {
+	CallID string `json:"callId"`
+	Server string `json:"server"`
+	Tool   string `json:"tool"`          // name of the tool for the server
+	Key    string `json:"key,omitempty"` // idempotency key of the request
 }
 
 // MCPServersLoadedData is the body of session.mcp_servers_loaded: every MCP server of the
@@ -187,8 +199,12 @@ func (MCPAuthAskedData) Type() Type        { return MCPAuthAsked }
 func (MCPAuthDoneData) Type() Type         { return MCPAuthDone }
 func (MCPOfferedData) Type() Type          { return MCPOffered }
 func (MCPFoundData) Type() Type            { return MCPFound }
+func (MCPCalledData) Type() Type           { return MCPCalled }
 func (MCPServersLoadedData) Type() Type    { return MCPServersLoaded }
 func (MCPStatusChangedData) Type() Type    { return MCPStatusChanged }
 func (MCPToolsChangedData) Type() Type     { return MCPToolsChanged }
 func (MCPPromptsChangedData) Type() Type   { return MCPPromptsChanged }
 func (MCPResourcesChangedData) Type() Type { return MCPResourcesChanged }
+
+// Request returns the key of the request that calls the tool.
+func (d MCPCalledData) Request() Request { return Request{Key: d.Key, ID: d.CallID} }

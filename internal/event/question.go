@@ -53,6 +53,7 @@ type ElicitationAskedData struct {
 	Mode      string          `json:"mode,omitempty"`              // "form" if empty
 	Source    string          `json:"elicitationSource,omitempty"` // MCP server that asks; empty if none does
 	Key       string          `json:"key,omitempty"`               // ours: idempotency key of the request
+	Sampling  bool            `json:"sampling,omitempty"`          // ours: true if the server that asks wants to ask the model
 	Budget    *BudgetReached  `json:"budget,omitempty"`            // ours: set if the session itself asks whether to go on; the turn waits for the answer
 }
 

@@ -119,6 +119,8 @@ func (c *client) call(ctx context.Context, conn *sdk.ClientSession, q Request) (
 		return result, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case asDeclined(err) != nil:
+		return nil, asDeclined(err)
 	case Answered(err), errors.Is(err, errLogin):
 		return nil, err
 	case pipe != nil && !pipe.isOver(err):

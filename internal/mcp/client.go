@@ -29,7 +29,8 @@ type client struct {
 	inner   *client            // connection to a server that sessions share; nil if there is none
 	resting bool               // true if it can be used, and is connected when it is
 	uses    int                // number of requests that use the connection
-	used    time.Time          // end of the last one
+	allowance
+	used    time.Time // end of the last one
 	tools   []*sdk.Tool
 	offered []event.MCPTool // the same as sessions know them, without their names for models
 	prompts []*sdk.Prompt
@@ -41,6 +42,7 @@ type client struct {
 	done    chan struct{}      // closed when the goroutine has ended
 	kick    chan struct{}      // holds a token if somebody wants a connection now
 	gather  *time.Timer        // runs while changes of the lists are gathered
+	telling bool               // true while changes of the list of resources are gathered
 	journal *journal           // of a program
 	pipe    *pipe              // connection to a program, while conn is set
 
@@ -193,6 +195,9 @@ func (c *client) connectAndWait(ctx context.Context) error {
 		}
 		return fmt.Errorf("list its tools: %w", err)
 	}
+	if pipe != nil {
+		pipe.tellRest(ctx)
+	}
 	lostLogin := web.ready()
 	c.mu.Lock()
 	c.conn, c.pipe, c.used = conn, pipe, time.Now()
@@ -261,7 +266,7 @@ func (c *client) connect(ctx context.Context, config Server, work *sync.WaitGrou
 		if config.Type == Stdio {
 			spec, err := specOf(config, c.set.in)
 			local = &program{
-				processes: c.set.opts.Processes, owner: spec.Owner, spec: spec, config: fingerprint(config, c.set.in, c.set.events.Elicit != nil),
+				processes: c.set.opts.Processes, owner: spec.Owner, spec: spec, config: c.fingerprintOf(config), kept: config.Kept(),
 				journal: c.journal, log: c.log, work: work, leaving: &c.set.leaving,
 			}
 			c.mu.Lock()
@@ -311,19 +316,23 @@ const legacyVersion = "2025-11-25"
 // sdkClient returns what answers the requests of the server.
 func (c *client) sdkClient() *sdk.Client {
 	options := &sdk.ClientOptions{
-		ToolListChangedHandler:   func(context.Context, *sdk.ToolListChangedRequest) { c.listLater() },
-		PromptListChangedHandler: func(context.Context, *sdk.PromptListChangedRequest) { c.listLater() },
-		ResourceListChangedHandler: func(context.Context, *sdk.ResourceListChangedRequest) {
-			c.set.events.Changed(c.config.Name, event.MCPResourcesChanged)
-		},
+		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { c.listLater() },
+		PromptListChangedHandler:    func(context.Context, *sdk.PromptListChangedRequest) { c.listLater() },
+		ResourceListChangedHandler:  func(context.Context, *sdk.ResourceListChangedRequest) { c.tellResourcesLater() },
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.progress(r.Params) },
 	}
 	c.addOlderParts(options)
 	if c.set.events.Elicit != nil {
 		options.ElicitationHandler = c.elicit
 	}
+	if c.maySample() {
+		c.addSampling(options)
+	}
 	k := sdk.NewClient(&sdk.Implementation{Name: "abide", Version: cmp.Or(c.set.opts.Version, "dev")}, options)
 	c.addRoot(k)
+	if !c.maySample() {
+		k.AddReceivingMiddleware(refuseSampling)
+	}
 	return k
 }
 
@@ -335,16 +344,23 @@ func (c *client) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitR
 	open := c.ask(1)
 	defer c.ask(-1)
 	if open > maxQuestions {
-		return nil, fmt.Errorf("%d questions of the server are open, and no more can be", maxQuestions)
+		return nil, declined("%d questions of the server are open, and no more can be", maxQuestions)
 	}
-	return c.set.events.Elicit(ctx, c.config.Name, c.questionKey(r.Params), r.Params)
+	if !c.countQuestion() {
+		return nil, declined("the server has put %d questions for a call, and cannot put more", maxAsked)
+	}
+	answer, err := c.set.events.Elicit(ctx, c.config.Name, c.questionKey(r.Params.Meta), r.Params)
+	if err != nil {
+		return nil, told("nobody could be asked", err)
+	}
+	return answer, nil
 }
 
 // questionKey returns the key of a question of a program, the same each time it is read; empty
 // if it has none. The server cannot choose it.
-func (c *client) questionKey(p *sdk.ElicitParams) string {
-	key, _ := p.Meta[questionKey].(string)
-	delete(p.Meta, questionKey)
+func (c *client) questionKey(meta sdk.Meta) string {
+	key, _ := meta[questionKey].(string)
+	delete(meta, questionKey)
 	if process, _, _, _, _ := c.journal.state(); process == "" || !strings.HasPrefix(key, process+"#") {
 		return ""
 	}
@@ -452,6 +468,7 @@ func (c *client) use() (*sdk.ClientSession, usability) {
 	defer c.mu.Unlock()
 	if c.conn != nil {
 		c.uses++
+		c.beginUseLocked()
 	}
 	return c.conn, usability{c.status, c.err, c.resting, c.changed}
 }
@@ -462,6 +479,7 @@ func (c *client) release() {
 	defer c.mu.Unlock()
 	c.uses--
 	c.used = time.Now()
+	c.endUseLocked()
 }
 
 // kickNow lets the client try to connect at once.

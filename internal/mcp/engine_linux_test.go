@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,7 +27,7 @@ const engineVariable = "ABIDE_TEST_MCP_ENGINE"
 type engine struct {
 	Set       *Set
 	Manager   *process.Manager
-	Questions chan string // the keys of the questions of servers
+	Questions chan string // the keys of the questions of servers, and of their requests of the model
 	Answers   chan string // the answers to them
 
 	ctx    context.Context // of the calls
@@ -39,7 +40,7 @@ func startEngine(dir string, servers ...Server) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{Manager: m, Questions: make(chan string, 10), Answers: make(chan string, 10)}
+	e := &engine{Manager: m, Questions: make(chan string, 30), Answers: make(chan string, 30)}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	o := Options{
 		Processes: local.New(dir, m).Processes, Logs: OpenLogs(filepath.Join(dir, "logs")), Lists: filepath.Join(dir, "lists"),
@@ -54,6 +55,21 @@ func startEngine(dir string, servers ...Server) (*engine, error) {
 				return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"colour": a}}, nil
 			case <-ctx.Done():
 				return nil, ctx.Err()
+			}
+		},
+		Sample: func(ctx context.Context, _, key string, q Sample) (Sampled, error) {
+			e.Questions <- key
+			select {
+			case a := <-e.Answers:
+				switch a {
+				case "no":
+					return Sampled{}, SampleRefused("the user says no")
+				case "broken":
+					return Sampled{}, errors.New("it is broken")
+				}
+				return Sampled{Model: "m", Text: q.System + "/" + q.Messages[0].Text + "/" + a}, nil
+			case <-ctx.Done():
+				return Sampled{}, context.Cause(ctx)
 			}
 		},
 	})

@@ -29,6 +29,34 @@ type lists struct {
 	Tools   []*sdk.Tool   `json:"tools"`
 	Prompts []*sdk.Prompt `json:"prompts,omitempty"`
 	Files   []stamp       `json:"files,omitempty"` // files of the program when it made the lists
+
+	known *knownLists // what was made of them before in this process; nil if nothing is remembered
+}
+
+// UnmarshalJSON reads lists that were kept. Schemas stay texts: they are passed on as they are, and
+// to take them apart would take longer than all the rest.
+func (l *lists) UnmarshalJSON(text []byte) error {
+	type tool struct {
+		sdk.Tool
+		InputSchema json.RawMessage `json:"inputSchema"`
+	}
+	var kept struct {
+		Tools   []*tool       `json:"tools"`
+		Prompts []*sdk.Prompt `json:"prompts"`
+		Files   []stamp       `json:"files"`
+	}
+	if err := json.Unmarshal(text, &kept); err != nil {
+		return err
+	}
+	*l = lists{Prompts: kept.Prompts, Files: kept.Files, Tools: make([]*sdk.Tool, 0, len(kept.Tools))}
+	for _, t := range kept.Tools {
+		if t == nil {
+			continue
+		}
+		t.Tool.InputSchema, t.Tool.OutputSchema = t.InputSchema, nil
+		l.Tools = append(l.Tools, &t.Tool)
+	}
+	return nil
 }
 
 // A stamp says which file there is at a path, so that it can be told whether there is another
@@ -47,16 +75,22 @@ func (o *Options) cached(fingerprint string) (l lists, old, ok bool) {
 		return l, false, false
 	}
 	path := filepath.Join(o.Lists, fingerprint)
-	text, err := os.ReadFile(path)
-	if err != nil {
+	file, ok := stampOf(path)
+	if !ok {
 		return l, false, false
 	}
-	if err := json.Unmarshal(text, &l); err != nil {
-		l = lists{}
-		return l, true, json.Unmarshal(text, &l.Tools) == nil // the form of an earlier version
+	if l, ok = o.Known.find(file); !ok {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return l, false, false
+		}
+		if err := json.Unmarshal(text, &l); err != nil {
+			l = lists{}
+			return l, true, json.Unmarshal(text, &l.Tools) == nil // the form of an earlier version
+		}
+		o.Known.add(file, &l)
 	}
-	info, err := os.Stat(path)
-	old = err != nil || time.Since(info.ModTime()).Abs() > listsAge || slices.ContainsFunc(l.Files, func(f stamp) bool {
+	old = time.Since(file.Changed).Abs() > listsAge || slices.ContainsFunc(l.Files, func(f stamp) bool {
 		now, found := stampOf(f.Path)
 		return !found || !now.same(f)
 	})
@@ -133,6 +167,7 @@ func (f stamp) same(g stamp) bool {
 const (
 	maxTools   = 2000
 	maxSchema  = 64 << 10
+	maxListed  = 16 << 20 // bytes of all tools, or of all prompts
 	listTime   = 30 * time.Second
 	gatherTime = 250 * time.Millisecond
 )
@@ -147,7 +182,7 @@ func (c *client) list(ctx context.Context, conn *sdk.ClientSession) error {
 		return cmp.Or(context.Cause(ctx), err)
 	}
 	if more {
-		c.log.note(owner, "only the first %d tools are used", maxTools)
+		c.log.note(owner, "only the first %d tools are used: there can be %d, with %d bytes together", len(tools), maxTools, maxListed)
 	}
 	l := lists{Tools: tools}
 	if l.Prompts, err = listPrompts(ctx, conn); err != nil {
@@ -163,13 +198,33 @@ func listTools(ctx context.Context, conn *sdk.ClientSession) (list []*sdk.Tool, 
 	if caps := conn.InitializeResult(); caps == nil || caps.Capabilities == nil || caps.Capabilities.Tools == nil {
 		return nil, false, nil
 	}
+	size := 0
 	for t, err := range conn.Tools(ctx, nil) {
-		if err != nil || len(list) == maxTools {
-			return list, err == nil, err
+		if err != nil {
+			return list, false, err
+		}
+		if t == nil {
+			continue
+		}
+		size += trimTool(t)
+		if len(list) == maxTools || size > maxListed {
+			return list, true, nil
 		}
 		list = append(list, t)
 	}
 	return list, false, nil
+}
+
+// trimTool takes from a tool what is never used: the schema of its results, and a schema of its
+// arguments that is too large to be shown. It returns the size of the rest.
+func trimTool(t *sdk.Tool) int {
+	t.OutputSchema = nil
+	schema, err := json.Marshal(t.InputSchema)
+	if err != nil || len(schema) > maxSchema {
+		t.InputSchema, schema = nil, nil
+	}
+	t.Description = t.Description[:min(len(t.Description), maxSchema)]
+	return len(t.Name) + len(t.Title) + len(t.Description) + len(schema)
 }
 
 // listPrompts reads the prompts of a server.
@@ -177,8 +232,14 @@ func listPrompts(ctx context.Context, conn *sdk.ClientSession) (list []*sdk.Prom
 	if caps := conn.InitializeResult(); caps == nil || caps.Capabilities == nil || caps.Capabilities.Prompts == nil {
 		return nil, nil
 	}
+	size := 0
 	for p, err := range conn.Prompts(ctx, nil) {
-		if err != nil || len(list) == maxTools {
+		if err != nil {
+			return list, err
+		}
+		text, err := json.Marshal(p)
+		size += len(text)
+		if err != nil || len(list) == maxTools || size > maxListed {
 			return list, err
 		}
 		list = append(list, p)
@@ -202,7 +263,7 @@ func (c *client) keepLists(l lists) {
 
 // setLists takes in the lists of the server.
 func (c *client) setLists(l lists) {
-	offered := toolsOf(c.config, l.Tools)
+	offered := l.offered(c.config)
 	c.mu.Lock()
 	others := !reflect.DeepEqual(c.prompts, l.Prompts)
 	c.tools, c.offered, c.prompts = l.Tools, offered, l.Prompts
@@ -232,6 +293,25 @@ func (c *client) listLater() {
 		}
 		if err := c.list(c.set.ctx, conn); err != nil {
 			c.log.note(Owner(c.set.in.Session), "the changed tools could not be listed: %v", err)
+		}
+	})
+}
+
+// tellResourcesLater tells that the list of resources has changed when the server has had a moment
+// to change more of it.
+func (c *client) tellResourcesLater() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.telling {
+		return
+	}
+	c.telling = true
+	time.AfterFunc(gatherTime, func() {
+		c.mu.Lock()
+		c.telling = false
+		c.mu.Unlock()
+		if c.set.ctx.Err() == nil {
+			c.set.events.Changed(c.config.Name, event.MCPResourcesChanged)
 		}
 	})
 }

@@ -1,9 +1,10 @@
-//lint:file-ignore SA1019 The server of the tests asks for roots, as servers of today do.
+//lint:file-ignore SA1019 The server of the tests asks for roots and the model, as servers of today do.
 
 package mcp
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,7 +49,16 @@ func TestMain(m *testing.M) {
 		serveOlder()
 		return
 	case "nosy":
-		serveNosy()
+		serveNosy("elicitation/create", `{"message":"which one?","requestedSchema":{"type":"object","properties":{}}}`)
+		return
+	case "tireless":
+		serveTireless()
+		return
+	case "wide":
+		serveWide()
+		return
+	case "greedy":
+		serveNosy("sampling/createMessage", `{"maxTokens":9,"messages":[{"role":"user","content":{"type":"text","text":"more"}}]}`)
 		return
 	case "mute":
 		bufio.NewReader(os.Stdin).ReadString(0) // returns when the input is closed
@@ -64,6 +74,9 @@ func TestMain(m *testing.M) {
 }
 
 type nothing struct{}
+
+// sampleOrder is what the tool sample asks the model.
+const sampleOrder = `{"systemPrompt":"be brief","maxTokens":1000000,"stopSequences":["STOP"],"messages":[{"role":"user","content":{"type":"text","text":"hello"}}]}`
 
 // testServer returns a server with tools for the tests.
 func testServer() *sdk.Server {
@@ -122,6 +135,17 @@ func testServer() *sdk.Server {
 			return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"r": &sdk.ListRootsParams{}}}, nil
 		}
 		return say(found.Roots[0].URI), nil
+	})
+	s.AddTool(&sdk.Tool{Name: "sample", InputSchema: &jsonschema.Schema{Type: "object"}}, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		answer, ok := r.Params.InputResponses["m"].(*sdk.CreateMessageWithToolsResult)
+		if !ok {
+			var p sdk.CreateMessageParams
+			if err := json.Unmarshal([]byte(sampleOrder), &p); err != nil {
+				return nil, err
+			}
+			return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"m": &p}}, nil
+		}
+		return say(answer.Model + " " + answer.Content[0].(*sdk.TextContent).Text + " " + answer.StopReason), nil
 	})
 	s.AddTool(&sdk.Tool{Name: "picture", InputSchema: &jsonschema.Schema{Type: "object"}}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "a dot"}, &sdk.ImageContent{Data: []byte("png"), MIMEType: "image/png"}}}, nil
@@ -184,8 +208,13 @@ func serveOlder() {
 			Arguments work   `json:"arguments"`
 		} `json:"params"`
 		Result struct {
-			Content map[string]any `json:"content"`
+			Content    map[string]any `json:"content"`
+			Model      string         `json:"model"`
+			StopReason string         `json:"stopReason"`
 		} `json:"result"`
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
 	}
 	answer := func(id json.RawMessage, result string) {
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, result)
@@ -209,12 +238,21 @@ func serveOlder() {
 			greeted = true
 			answer(m.ID, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"older","version":"1"}}`)
 		case m.Method == "tools/list":
-			answer(m.ID, `{"tools":[{"name":"work","inputSchema":{"type":"object"}},{"name":"ask","inputSchema":{"type":"object"}},{"name":"pid","inputSchema":{"type":"object"}}]}`)
+			answer(m.ID, `{"tools":[{"name":"work","inputSchema":{"type":"object"}},{"name":"ask","inputSchema":{"type":"object"}},{"name":"sample","inputSchema":{"type":"object"}},{"name":"pid","inputSchema":{"type":"object"}}]}`)
 		case m.Method == "tools/call" && m.Params.Name == "pid":
 			said(m.ID, fmt.Sprint(os.Getpid()))
 		case m.Method == "tools/call" && m.Params.Name == "ask":
 			asking = m.ID
 			fmt.Println(`{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"which colour?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string"}}}}}`)
+		case m.Method == "tools/call" && m.Params.Name == "sample":
+			asking = m.ID
+			fmt.Println(`{"jsonrpc":"2.0","id":8,"method":"sampling/createMessage","params":` + sampleOrder + `}`)
+		case m.Method == "" && string(m.ID) == "8":
+			if asking == nil {
+				os.Exit(6) // nobody has asked, or a second answer
+			}
+			said(asking, cmp.Or(m.Error.Message, fmt.Sprint(m.Result.Model, " ", m.Result.Content["text"], " ", m.Result.StopReason)))
+			asking = nil
 		case m.Method == "tools/call" && m.Params.Name == "odd":
 			answer(m.ID, `{"content":"nothing that a result has"}`)
 		case m.Method == "tools/call" && m.Params.Name == "flood":
@@ -263,9 +301,9 @@ func serveOld() {
 	}
 }
 
-// serveNosy serves like a server before 2026-07-28 that asks 20 questions at once for a call, and
-// answers it with the number of those that were refused.
-func serveNosy() {
+// serveNosy serves like a server before 2026-07-28 that asks 24 questions at once for a call, and
+// answers it when 8 were refused.
+func serveNosy(method, params string) {
 	var call json.RawMessage
 	refused := 0
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
@@ -285,14 +323,14 @@ func serveNosy() {
 			result = `{"tools":[{"name":"pester","inputSchema":{"type":"object"}}]}`
 		case "tools/call":
 			call = m.ID
-			for i := range 20 {
-				fmt.Printf(`{"jsonrpc":"2.0","id":%d,"method":"elicitation/create","params":{"message":"which one?","requestedSchema":{"type":"object","properties":{}}}}`+"\n", 100+i)
+			for i := range 24 {
+				fmt.Printf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", 100+i, method, params)
 			}
 		case "":
 			if m.Error != nil {
 				refused++
 			}
-			if refused == 4 && call != nil {
+			if refused == 8 && call != nil {
 				fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"refused %d"}]}}`+"\n", call, refused)
 				call = nil
 			}
@@ -301,6 +339,59 @@ func serveNosy() {
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result)
 		}
 	}
+}
+
+// serveTireless serves like a server that puts one question after the other for a call until one
+// is refused, and answers the call with the number of the others.
+func serveTireless() {
+	var call json.RawMessage
+	asked := 0
+	ask := func() {
+		fmt.Printf(`{"jsonrpc":"2.0","id":%d,"method":"elicitation/create","params":{"message":"which one?","requestedSchema":{"type":"object","properties":{}}}}`+"\n", 100+asked)
+	}
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		var m struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+			Error  json.RawMessage `json:"error"`
+		}
+		if json.Unmarshal(in.Bytes(), &m) != nil {
+			continue
+		}
+		result := ""
+		switch {
+		case m.Method == "initialize":
+			result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"tireless","version":"1"}}`
+		case m.Method == "tools/list":
+			result = `{"tools":[{"name":"pester","inputSchema":{"type":"object"}}]}`
+		case m.Method == "tools/call":
+			call, asked = m.ID, 0 // the ids of the questions are the same for each call
+			ask()
+		case m.Method == "" && m.Error == nil:
+			asked++
+			ask()
+		case m.Method == "":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%d"}]}}`+"\n", call, asked)
+		}
+		if result != "" {
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result)
+		}
+	}
+}
+
+// serveWide serves a tool with a schema of 1 MB, and then 400 of 60 kB.
+func serveWide() {
+	s := sdk.NewServer(&sdk.Implementation{Name: "wide", Version: "1"}, &sdk.ServerOptions{PageSize: 50})
+	for i := range 401 {
+		size := 60_000
+		if i == 0 {
+			size = 1_000_000
+		}
+		s.AddTool(&sdk.Tool{
+			Name: fmt.Sprintf("tool%03d", i), InputSchema: &jsonschema.Schema{Type: "object", Description: strings.Repeat("d", size)}, OutputSchema: &jsonschema.Schema{Type: "object"},
+		}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return say("well"), nil })
+	}
+	_ = s.Run(context.Background(), &sdk.StdioTransport{}) // it ends with its input
 }
 
 // await waits until a condition holds.
@@ -320,4 +411,14 @@ func hasTool(s State, name string) bool {
 		}
 	}
 	return false
+}
+
+// readSample reads what a server asks the model.
+func readSample(t *testing.T, text string) *sdk.CreateMessageWithToolsParams {
+	t.Helper()
+	var p sdk.CreateMessageWithToolsParams
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		t.Fatal(err)
+	}
+	return &p
 }

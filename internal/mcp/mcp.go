@@ -122,6 +122,7 @@ type wire struct {
 	Sandbox    string   `json:"sandbox,omitempty"`
 	Kept       int64    `json:"idleTime,omitempty"` // milliseconds
 	Shared     bool     `json:"shared,omitempty"`
+	Sampling   bool     `json:"sampling,omitempty"`
 	Source     string   `json:"abideSource,omitempty"`
 
 	// These are about logins.
@@ -144,7 +145,7 @@ func Parse(name string, raw json.RawMessage) (Server, error) {
 		MCPServer: event.MCPServer{
 			Name: name, Type: w.Type, Command: w.Command, Args: w.Args, Dir: w.Cwd, URL: w.URL,
 			Tools: w.Tools, TimeoutMs: w.Timeout, Disabled: w.Off,
-			LongestMs: w.Longest, Repeatable: w.Repeatable, Sandbox: w.Sandbox, IdleMs: w.Kept, Shared: w.Shared, Source: w.Source,
+			LongestMs: w.Longest, Repeatable: w.Repeatable, Sandbox: w.Sandbox, IdleMs: w.Kept, Shared: w.Shared, Sampling: w.Sampling, Source: w.Source,
 			OAuth: event.MCPOAuth{ClientID: w.ClientID, Document: w.Document, Port: w.Port},
 		},
 		Secret: Secret{Env: w.Env, Headers: w.Headers, ClientSecret: w.ClientSecret},
@@ -194,6 +195,8 @@ func (s *Server) complete() error {
 		return fmt.Errorf("MCP server %q: the url is missing", s.Name)
 	case s.TimeoutMs < 0 || s.LongestMs < 0 || s.IdleMs < 0:
 		return fmt.Errorf("MCP server %q: a time cannot be negative", s.Name)
+	case s.Shared && s.Sampling:
+		return fmt.Errorf("MCP server %q: a shared server cannot ask the model, because nothing says which session it asks for; use shared or sampling, and not both", s.Name)
 	case s.OAuth.Port < 0 || s.OAuth.Port > 65535:
 		return fmt.Errorf("MCP server %q: %d is no port", s.Name, s.OAuth.Port)
 	case s.OAuth.Document != "" && !strings.HasPrefix(s.OAuth.Document, "https://"):
@@ -216,7 +219,7 @@ func (s Server) Raw() json.RawMessage {
 	b, err := json.Marshal(wire{
 		Type: s.Type, Command: s.Command, Args: s.Args, Env: s.Env, Cwd: s.Dir, URL: s.URL,
 		Headers: s.Headers, Tools: s.Tools, Timeout: s.TimeoutMs, Off: s.Disabled,
-		Longest: s.LongestMs, Repeatable: s.Repeatable, Sandbox: s.Sandbox, Kept: s.IdleMs, Shared: s.Shared, Source: s.Source,
+		Longest: s.LongestMs, Repeatable: s.Repeatable, Sandbox: s.Sandbox, Kept: s.IdleMs, Shared: s.Shared, Sampling: s.Sampling, Source: s.Source,
 		ClientID: s.OAuth.ClientID, ClientSecret: s.ClientSecret, Document: s.OAuth.Document, Port: s.OAuth.Port,
 	})
 	if err != nil { // texts and numbers

@@ -17,8 +17,10 @@ const maxDescription = 2000
 type toolID struct{ server, tool string }
 
 // names returns the names under which a model knows tools: server-tool, with a hash if a
-// character had to be replaced, if it would be too long, or if it stands for several tools.
-// The function reserved reports whether a name is that of another tool.
+// character had to be replaced, if it would be too long, if it stands for several tools, or if it
+// could be a name with a long hash. The function reserved reports whether a name is that of another
+// tool. No two names are the same, whatever servers call their tools: providers refuse all tools
+// then.
 func names(list []toolID, reserved func(string) bool) []string {
 	plain := make([]string, len(list))
 	times := make(map[string]int)
@@ -29,15 +31,41 @@ func names(list []toolID, reserved func(string) bool) []string {
 	out := make([]string, len(list))
 	for i, id := range list {
 		name := cleaned(plain[i])
-		if name == plain[i] && len(name) <= maxName && times[strings.ToLower(name)] == 1 && !reserved(name) {
+		if name == plain[i] && len(name) <= maxName && times[strings.ToLower(name)] == 1 && !reserved(name) && !endsWithHash(name) {
 			out[i] = name
 			continue
 		}
-		sum := sha256.Sum256([]byte(id.server + "\x00" + id.tool))
-		hash := "_" + hex.EncodeToString(sum[:4])
-		out[i] = name[:min(len(name), maxName-len(hash))] + hash
+		out[i] = hashed(name, id, shortHash)
+	}
+	clear(times)
+	for _, name := range out {
+		times[strings.ToLower(name)]++
+	}
+	for i, id := range list {
+		if times[strings.ToLower(out[i])] > 1 { // a server can call a tool like another one with its short hash
+			out[i] = hashed(cleaned(plain[i]), id, longHash)
+		}
 	}
 	return out
+}
+
+// The bytes of a hash in a name.
+const (
+	shortHash = 4
+	longHash  = 16
+)
+
+// hashed returns a name with a hash of what it stands for.
+func hashed(name string, id toolID, bytes int) string {
+	sum := sha256.Sum256([]byte(id.server + "\x00" + id.tool))
+	hash := "_" + hex.EncodeToString(sum[:bytes])
+	return name[:min(len(name), maxName-len(hash))] + hash
+}
+
+// endsWithHash reports whether a name ends as if it had a long hash.
+func endsWithHash(name string) bool {
+	at := len(name) - 2*longHash - 1
+	return at >= 0 && name[at] == '_' && strings.Trim(strings.ToLower(name[at+1:]), "0123456789abcdef") == ""
 }
 
 // cleaned returns a name with the characters that providers do not accept replaced.

@@ -18,6 +18,12 @@ func (c *client) addOlderParts(o *sdk.ClientOptions) {
 	o.LoggingMessageHandler = func(_ context.Context, r *sdk.LoggingMessageRequest) { c.logMessage(r.Params) }
 }
 
+// addSampling lets the server ask the model, in texts and without tools.
+func (c *client) addSampling(o *sdk.ClientOptions) {
+	o.Capabilities.Sampling = &sdk.SamplingCapabilities{}
+	o.CreateMessageWithToolsHandler = c.sample
+}
+
 // addRoot tells servers that ask for it where the session works.
 func (c *client) addRoot(k *sdk.Client) {
 	if c.set.in.Dir != "" && !c.set.in.Shared {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +35,7 @@ type pipe struct {
 
 	writing sync.Mutex
 	closing sync.Once
+	settled chan struct{} // holds a token if no call is open any more, perhaps
 
 	mu        sync.Mutex
 	unheard   map[jsonrpc.ID]*time.Timer   // requests that are given up if nobody answers in time
@@ -44,7 +46,7 @@ type pipe struct {
 	greetings []greeting                   // answers to the handshake that an earlier engine got
 	rounds    map[string]int               // number of requests of each call
 	answers   map[string]*jsonrpc.Response // answers to calls that are not settled
-	questions map[string]bool              // requests of the process that are questions to a person, by their ids
+	questions map[string]string            // keys of the requests of the process that are questions to a person or to the model, by their ids
 	marks     marks
 
 	// These belong to the goroutine that reads.
@@ -145,8 +147,8 @@ func (c *pipe) takeLine(line []byte, end int64) {
 		var batch []json.RawMessage
 		if json.Unmarshal(line, &batch) == nil {
 			m := c.mark(end, len(batch))
-			for _, one := range batch {
-				c.takeMessage(one, m)
+			for i, one := range batch {
+				c.takeMessage(one, m, fmt.Sprintf("%d.%d", end, i))
 			}
 			return
 		}
@@ -155,11 +157,12 @@ func (c *pipe) takeLine(line []byte, end int64) {
 		c.mark(end, 0)
 		return
 	}
-	c.takeMessage(line, c.mark(end, 1))
+	c.takeMessage(line, c.mark(end, 1), strconv.FormatInt(end, 10))
 }
 
-// takeMessage takes in a message, and notes in its mark when it is carried out.
-func (c *pipe) takeMessage(text []byte, m *mark) {
+// takeMessage takes in a message, and notes in its mark when it is carried out. Its place in
+// the output is the same in each engine, and another one for each message.
+func (c *pipe) takeMessage(text []byte, m *mark, place string) {
 	message, err := jsonrpc.DecodeMessage(bytes.Clone(text))
 	if err != nil {
 		c.noteSkipped(text)
@@ -173,11 +176,11 @@ func (c *pipe) takeMessage(text []byte, m *mark) {
 	case *jsonrpc.Request:
 		if v.IsCall() {
 			c.await(askName(v.ID), m)
-			if v.Method == elicitMethod {
+			if v.Method == elicitMethod || v.Method == sampleMethod {
 				c.mu.Lock()
-				c.questions[idText(v.ID)] = true
+				c.questions[idText(v.ID)] = askName(v.ID) + " at " + place // a server may use an id twice
 				c.mu.Unlock()
-				v.Params = withQuestionKey(v.Params, c.key+"#"+idText(v.ID))
+				v.Params = withQuestionKey(v.Params, c.key+"#"+idText(v.ID)+" at "+place)
 			}
 			c.deliver(v)
 			return
@@ -334,8 +337,7 @@ func (c *pipe) Write(ctx context.Context, m jsonrpc.Message) error {
 		call, _ = out.ID.Raw().(string)
 		key = call
 	case *jsonrpc.Response:
-		if c.isQuestion(v.ID) {
-			key = askName(v.ID)
+		if key = c.questionOf(v.ID); key != "" {
 			if err := c.journal.count(); err != nil {
 				return err
 			}
@@ -363,6 +365,7 @@ func (c *pipe) Write(ctx context.Context, m jsonrpc.Message) error {
 		delete(c.questions, idText(v.ID))
 		c.mu.Unlock()
 		c.settleMark(askName(v.ID))
+		c.lookAtRest() // the call may be over already
 	}
 	return err
 }
@@ -490,8 +493,9 @@ func (c *pipe) outgoingCall(v *jsonrpc.Request) (*jsonrpc.Request, bool, error) 
 // callHead is more than the bytes of a call beside its parameters.
 const callHead = 1024
 
-// isQuestion reports whether a request of the process is a question to a person.
-func (c *pipe) isQuestion(id jsonrpc.ID) bool {
+// questionOf returns the key of a request of the process that is a question to a person or to
+// the model; empty if it is none.
+func (c *pipe) questionOf(id jsonrpc.ID) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.questions[idText(id)]
@@ -545,9 +549,41 @@ func (c *pipe) begin(key string, again bool) error {
 // ErrUnknown means that an earlier engine has begun a call, and nobody knows what became of it.
 var ErrUnknown = errors.New("the outcome of the call is unknown: it may have happened")
 
+// watchRest tells the keeper whenever no call is open any more, until the connection ends.
+func (c *pipe) watchRest() {
+	for {
+		select {
+		case <-c.settled:
+			c.tellRest(c.ctx)
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// lookAtRest has the keeper told if no call is open any more.
+func (c *pipe) lookAtRest() {
+	select {
+	case c.settled <- struct{}{}:
+	default:
+	}
+}
+
+// tellRest tells the keeper that the program has nothing to do, unless a call is open: if this
+// engine is killed and none follows, the program ends as if nobody used it. A call is noted
+// before it is written, so that the keeper hears of it last.
+func (c *pipe) tellRest(ctx context.Context) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if !c.leaving.Load() && !c.journal.unfinished() {
+		_ = c.processes.Rest(ctx, c.owner, c.id, c.kept) // it may have ended, and keepers of older versions do not know it
+	}
+}
+
 // settle notes that nobody asks for the result of a call any more.
 func (c *pipe) settle(key string) {
 	c.journal.settle(key)
+	c.lookAtRest()
 	c.mu.Lock()
 	var names []string
 	for name := range c.answers {
@@ -732,7 +768,7 @@ func withQuestionKeys(result json.RawMessage, key string) json.RawMessage {
 		return result
 	}
 	for name, q := range asked {
-		if q.Method == elicitMethod {
+		if q.Method == elicitMethod || q.Method == sampleMethod {
 			q.Params = withQuestionKey(q.Params, key+"/"+name)
 			asked[name] = q
 		}

@@ -24,7 +24,7 @@ func (c *client) remember() bool {
 	if err != nil {
 		return false
 	}
-	l, old, ok := c.set.opts.cached(fingerprint(config, c.set.in, c.set.events.Elicit != nil))
+	l, old, ok := c.set.opts.cached(c.fingerprintOf(config))
 	if !ok {
 		return false
 	}

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/process"
+	"github.com/abide-run/abide/internal/workspace"
 	"github.com/abide-run/abide/internal/workspace/local"
 )
 
@@ -294,4 +297,76 @@ func TestAServerThatWasLeftDoesNotRest(t *testing.T) {
 	w.engine()
 	await(t, "the connection of the next engine", func() bool { return openJournal(stateOf(w.dir), "one").connections == 2 })
 	w.goOn()
+}
+
+// noted are processes that note how often they are told to rest.
+type noted struct {
+	workspace.Processes
+	rests chan time.Duration
+}
+
+func (n noted) Rest(ctx context.Context, owner process.Owner, id process.ID, after time.Duration) error {
+	n.rests <- after
+	return n.Processes.Rest(ctx, owner, id, after)
+}
+
+// The keeper of a program is told when the program has nothing to do, so that it ends although
+// its engine is gone; and not while a result of a call is not stored.
+func TestAKeeperIsToldThatItsProgramRests(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode string) {
+		w := newWorkplace(t, mode)
+		w.server.IdleMs = 3_600_000
+		manager, err := process.Open(t.TempDir(), process.Options{Shell: process.Shell()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer manager.Close()
+		p := noted{local.New(w.dir, manager).Processes, make(chan time.Duration, 10)}
+		s := Open(Options{Processes: p}, Surroundings{Session: "s1", Dir: w.dir, Env: os.Environ()}, []Server{w.server}, Events{
+			Status: func(string, Status, string) {}, Changed: func(string, event.Type) {},
+		})
+		defer s.Close()
+		s.Wait(t.Context())
+		if after := <-p.rests; after != time.Hour {
+			t.Errorf("it ends after %v", after)
+		}
+		if _, err := s.Call(t.Context(), Request{Server: "one", Tool: "pid", Key: "k1", Arguments: json.RawMessage("{}")}); err != nil {
+			t.Fatal(err)
+		}
+		if len(p.rests) > 0 {
+			t.Error("the keeper is told before the result is stored")
+		}
+		s.Settle("one", "k1")
+		<-p.rests
+	})
+}
+
+// Lists that were read are not read again while the file is the same one.
+func TestListsAreReadOnce(t *testing.T) {
+	o := Options{Lists: t.TempDir(), Known: &Known{}}
+	one := Server{MCPServer: event.MCPServer{Name: "one"}}
+	keep := func(name string) {
+		o.keep("f", lists{Tools: []*sdk.Tool{{Name: name, InputSchema: map[string]any{"type": "object", "properties": map[string]any{}}}}})
+	}
+	read := func() *sdk.Tool {
+		t.Helper()
+		l, _, ok := o.cached("f")
+		if offered := l.offered(one); !ok || len(offered) != 1 || offered[0].Tool != l.Tools[0].Name || string(offered[0].Parameters) != `{"properties":{},"type":"object"}` {
+			t.Fatalf("%+v are offered of %+v", offered, l.Tools)
+		}
+		return l.Tools[0]
+	}
+	keep("a")
+	first := read()
+	if again := read(); again != first {
+		t.Error("the lists are read again")
+	}
+	keep("b")
+	if next := read(); next.Name != "b" {
+		t.Errorf("after a change the tool %s is offered", next.Name)
+	}
+	one.Tools = []string{"nothing"}
+	if l, _, _ := o.cached("f"); len(l.offered(one)) > 0 {
+		t.Error("tools are offered that the configuration leaves out")
+	}
 }

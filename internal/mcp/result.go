@@ -3,6 +3,7 @@ package mcp
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -100,4 +101,12 @@ func withoutData(parts []sdk.Content) []sdk.Content {
 		list = append(list, part)
 	}
 	return list
+}
+
+// ForPages reports whether a server lets its pages call a tool (MCP Apps): unless it says who
+// may, they may.
+func ForPages(t *sdk.Tool) bool {
+	ui, _ := t.Meta["ui"].(map[string]any)
+	list, said := ui["visibility"].([]any)
+	return !said || slices.Contains(list, any("app"))
 }

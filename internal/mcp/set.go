@@ -34,6 +34,7 @@ type Options struct {
 	State  func(event.SessionID) string
 	Shared *Pool  // programs that sessions share; none are if nil
 	Lists  string // folder in which the lists of tools are kept; they are not kept if it is empty
+	Known  *Known // lists that were read before; nothing is remembered if it is nil
 }
 
 // state returns the folder for what is kept of the servers of a session; empty if nothing is.
@@ -63,6 +64,10 @@ type Events struct {
 	// asked if it is nil. A question with a key may have been put before, by an earlier engine
 	// too, and is the same one then.
 	Elicit func(ctx context.Context, server, key string, p *sdk.ElicitParams) (*sdk.ElicitResult, error)
+	// Sample asks the model for a server whose configuration allows that, and a person before
+	// if that is needed. Servers are told that the model cannot be asked if it is nil. A request
+	// with a key may have been made before, by an earlier engine too, and is the same one then.
+	Sample func(ctx context.Context, server, key string, q Sample) (Sampled, error)
 	// Begun tells that a new connection to a server was begun: nobody waits any more for the
 	// answers to what it has asked before. It may be nil.
 	Begun func(server string)
@@ -374,20 +379,25 @@ func schemaOf(schema any) (json.RawMessage, bool) {
 
 // Call calls a tool. If the server is being connected, the call waits for that.
 func (s *Set) Call(ctx context.Context, q Request) (Result, error) {
-	c, err := s.client(q.Server)
-	if err != nil {
-		return Result{}, err
-	}
-	conn, release, err := c.connection(ctx)
-	if err != nil {
-		return Result{}, err
-	}
-	defer release()
-	result, err := c.call(ctx, conn, q)
+	result, err := s.CallRaw(ctx, q)
 	if err != nil {
 		return Result{}, err
 	}
 	return resultOf(result)
+}
+
+// CallRaw is Call with the result as the server has sent it.
+func (s *Set) CallRaw(ctx context.Context, q Request) (*sdk.CallToolResult, error) {
+	c, err := s.client(q.Server)
+	if err != nil {
+		return nil, err
+	}
+	conn, release, err := c.connection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return c.call(ctx, conn, q)
 }
 
 // askTime is how long a server may take for what is no call.

@@ -372,10 +372,48 @@ func TestQuestionsOfAServerAreLimited(t *testing.T) {
 	}, server(t, "one", "nosy"))
 	defer close(free)
 	r, err := s.call(t, "one", "pester", struct{}{})
-	if err != nil || r.Text != "refused 4" {
-		t.Errorf("of 20 questions at once: %q, %v", r.Text, err)
+	if err != nil || r.Text != "refused 8" {
+		t.Errorf("of 24 questions at once: %q, %v", r.Text, err)
 	}
 	asked.Wait()
+}
+
+// A server asks one question after the other for one call: each is stored.
+func TestAServerAsksNotForEver(t *testing.T) {
+	s := open(t, func(context.Context, string, string, *sdk.ElicitParams) (*sdk.ElicitResult, error) {
+		return &sdk.ElicitResult{Action: "decline"}, nil
+	}, server(t, "one", "tireless"))
+	for range 2 {
+		if r := s.must(t, "one", "pester", struct{}{}); r.Text != "64" {
+			t.Errorf("it has put %s questions", r.Text)
+		}
+	}
+}
+
+// What is kept of the lists of a server is bounded, whatever it lists.
+func TestAServerWithHugeSchemasIsCut(t *testing.T) {
+	s := open(t, nil, server(t, "one", "wide"))
+	s.Wait(t.Context())
+	state, err := s.Get("one")
+	if err != nil || len(state.Tools) < 200 || len(state.Tools) > 300 {
+		t.Fatalf("%d tools are listed (%v, %v)", len(state.Tools), state.Status, err)
+	}
+	size := 0
+	for _, tool := range state.Tools {
+		text, err := json.Marshal(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size += len(text); tool.OutputSchema != nil {
+			t.Fatalf("the schema of the results of %s is kept", tool.Name)
+		}
+	}
+	if size > 17<<20 {
+		t.Errorf("%d bytes are kept", size)
+	}
+	if r := s.must(t, "one", "tool000", struct{}{}); r.Text != "well" {
+		t.Errorf("%+v", r)
+	}
 }
 
 // A server over HTTP fails in the middle of a session.

@@ -47,7 +47,8 @@ type program struct {
 	processes workspace.Processes
 	owner     process.Owner
 	spec      process.Spec
-	config    string // fingerprint of the configuration
+	config    string        // fingerprint of the configuration
+	kept      time.Duration // time without use after which it is ended
 	journal   *journal
 	log       *serverLog
 	work      *sync.WaitGroup // counts the goroutines of the connection
@@ -59,9 +60,9 @@ type program struct {
 // Connect starts the program, or goes on with the one of an earlier engine.
 func (p *program) Connect(ctx context.Context) (sdk.Connection, error) {
 	c := &pipe{
-		program: p, messages: make(chan jsonrpc.Message, 64), over: make(chan struct{}),
+		program: p, settled: make(chan struct{}, 1), messages: make(chan jsonrpc.Message, 64), over: make(chan struct{}),
 		ids: make(map[jsonrpc.ID]jsonrpc.ID), wires: make(map[jsonrpc.ID]jsonrpc.ID), greets: make(map[jsonrpc.ID]string),
-		rounds: make(map[string]int), answers: make(map[string]*jsonrpc.Response), questions: make(map[string]bool), marks: marks{waiting: make(map[string]*mark)},
+		rounds: make(map[string]int), answers: make(map[string]*jsonrpc.Response), questions: make(map[string]string), marks: marks{waiting: make(map[string]*mark)},
 	}
 	info, found := p.find(ctx)
 	if !found {
@@ -85,6 +86,7 @@ func (p *program) Connect(ctx context.Context) (sdk.Connection, error) {
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	p.pipe = c
 	p.work.Go(c.follow)
+	p.work.Go(c.watchRest)
 	return c, nil
 }
 
@@ -173,11 +175,16 @@ func (s Server) dirIn(in Surroundings) string {
 	return filepath.Join(in.Dir, s.Dir)
 }
 
-// fingerprint returns a text that differs for servers that one process cannot be. The
+// fingerprintOf returns a text that differs for servers that one process cannot be. The
 // environment of the session is not part of it: it is not the same for two commands of a
 // person at the same terminal.
-func fingerprint(s Server, in Surroundings, asks bool) string {
-	text, err := json.Marshal([]any{greetingVersion, s.Command, s.Args, s.Dir, s.Env, s.Sandbox, s.Source, in.Dir, in.Sealed, asks, in.Shared})
+func (c *client) fingerprintOf(s Server) string {
+	in, asks := c.set.in, c.set.events.Elicit != nil
+	parts := []any{greetingVersion, s.Command, s.Args, s.Dir, s.Env, s.Sandbox, s.Source, in.Dir, in.Sealed, asks, in.Shared}
+	if c.maySample() {
+		parts = append(parts, "sampling")
+	}
+	text, err := json.Marshal(parts)
 	if err != nil { // texts
 		panic(err)
 	}

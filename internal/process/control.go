@@ -153,6 +153,13 @@ func (m *Manager) Consume(ctx context.Context, owner Owner, id ID, offset int64)
 	return m.control(ctx, owner, id, record.New(keeper.Consume).WithInt("at", offset))
 }
 
+// Rest says that a process has nothing to do until the next input with a key. When no engine was
+// there for a time, its keeper ends it. With zero it goes on without one for ever, as it does
+// while it has something to do.
+func (m *Manager) Rest(ctx context.Context, owner Owner, id ID, after time.Duration) error {
+	return m.control(ctx, owner, id, record.New(keeper.Rest).WithInt("after", int64(after)))
+}
+
 // Resize changes the size of the process's terminal.
 func (m *Manager) Resize(ctx context.Context, owner Owner, id ID, size Size) error {
 	p, err := m.find(owner, id)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/abide-run/abide/internal/process/outlog"
 )
@@ -127,5 +128,60 @@ func TestATerminalIsNoPipe(t *testing.T) {
 	s.Pipe, s.TTY = true, &Size{}
 	if _, _, err := m.Start(t.Context(), s); err == nil || !strings.Contains(err.Error(), "pipe") {
 		t.Errorf("the start of a pipe with a terminal: %v", err)
+	}
+}
+
+// A program that has nothing to do ends when no manager was there for a time, and one that has
+// something to do does not.
+func TestAProgramThatRestsEndsWithoutAManager(t *testing.T) {
+	dir := t.TempDir()
+	m := open(t, dir, Options{})
+	run := func(key string) ID {
+		s := spec(key, "cat")
+		s.Stdin, s.Pipe = true, true
+		info, _, err := m.Start(t.Context(), s)
+		if err == nil {
+			err = m.Rest(t.Context(), me, info.ID, 50*time.Millisecond)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.ID
+	}
+	busy, done, rests := run("busy"), run("done"), run("rests")
+	for _, id := range []ID{busy, done} {
+		if err := m.WriteStdin(t.Context(), me, id, Input{Key: "call", Data: []byte("x")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Rest(t.Context(), me, done, 50*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	pids := make(map[ID]int)
+	for _, id := range []ID{busy, done, rests} {
+		info, err := m.Get(me, id)
+		if err != nil || info.State != Running {
+			t.Fatalf("%+v, %v while a manager is there", info, err)
+		}
+		pids[id] = info.PID
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []ID{done, rests} {
+		for syscall.Kill(pids[id], 0) == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if err := syscall.Kill(pids[busy], 0); err != nil {
+		t.Errorf("the one that has something to do: %v", err)
+	}
+	m = open(t, dir, Options{})
+	info, err := m.WaitGone(t.Context(), me, rests)
+	if err != nil || info.Exit == nil || info.Exit.Signal == "" {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if _, err := m.Stop(t.Context(), me, busy); err != nil {
+		t.Error(err)
 	}
 }

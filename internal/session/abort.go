@@ -147,6 +147,7 @@ func (s *Stopped) awaitWork(tx *txn, d event.AbortData) {
 	s.requests = append(s.requests, tx.s.asking.requests()...)
 	if d.Stops() { // otherwise summaries for whoever takes over go on
 		s.requests = append(s.requests, tx.s.handoffs.requests()...)
+		s.requests = append(s.requests, tx.s.samplings.requests()...)
 		s.tools = append(s.tools, tx.s.calls.tools()...) // one may be about to write
 	}
 }

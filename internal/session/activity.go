@@ -19,8 +19,8 @@ type activity interface {
 
 // activities are all that a session can do at the same time. Whatever has to know
 // or to end what is under way goes through this list.
-func (s *Session) activities() [8]activity {
-	return [...]activity{&s.asking, &s.calls, &s.hooks, &s.compacting, &s.handoffs, &s.prompt, &s.restoring, &s.looking}
+func (s *Session) activities() [9]activity {
+	return [...]activity{&s.asking, &s.calls, &s.hooks, &s.compacting, &s.handoffs, &s.samplings, &s.prompt, &s.restoring, &s.looking}
 }
 
 // isQuiet reports whether nothing is under way in this process. Whoever waits for an

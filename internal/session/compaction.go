@@ -233,7 +233,7 @@ func (s *Session) summarise(ctx context.Context, c *compaction, headers map[stri
 			if blind(&c.config, to) {
 				q.Messages = transcript.Unseen(q.Messages)
 			}
-			reply, err = s.askSummary(ctx, c.purpose, to, q, time.Duration(c.config.Compaction.TimeoutMs)*time.Millisecond)
+			reply, err = s.askAside(ctx, c.purpose, "summary", to, q, time.Duration(c.config.Compaction.TimeoutMs)*time.Millisecond)
 		}
 		s.recordAsked(c, to, reply, claim)
 		if ctx.Err() != nil {
@@ -255,13 +255,13 @@ func (s *Session) admitSummary(ctx context.Context, c *compaction, to Endpoint, 
 	return claim, err
 }
 
-// askSummary makes one request for a summary, and repeats it while another attempt
-// makes sense.
-func (s *Session) askSummary(ctx context.Context, purpose string, to Endpoint, q *model.Request, most time.Duration) (*model.Reply, error) {
+// askAside makes one request that is no step of a turn, for what is named, and repeats it while
+// another attempt makes sense.
+func (s *Session) askAside(ctx context.Context, purpose, what string, to Endpoint, q *model.Request, most time.Duration) (*model.Reply, error) {
 	if most <= 0 {
 		most = defaultSummaryTime
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("the summary was not there after %s", most))
+	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("the %s was not there after %s", what, most))
 	defer cancel()
 	for attempt := 0; ; attempt++ {
 		reply, err := to.Model.Ask(ctx, q, nil)

@@ -181,6 +181,9 @@ func (h *Host) mcpEvents(owner event.SessionID) mcp.Events {
 		Elicit: func(ctx context.Context, server, key string, p *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 			return h.elicitForMCP(ctx, owner, server, key, p)
 		},
+		Sample: func(ctx context.Context, server, key string, q mcp.Sample) (mcp.Sampled, error) {
+			return h.sampleForMCP(ctx, owner, server, key, q)
+		},
 		Begun: func(server string) { h.closeMCPForms(owner, server) },
 		Token: func(ctx context.Context, q mcp.TokenRequest) (string, bool) { return h.askForToken(ctx, owner, q) },
 		Login: func(ctx context.Context, server mcp.Server, more bool) bool {
@@ -466,6 +469,7 @@ func failedMCPCall(t event.MCPTool, err error, again bool) tool.Result {
 	var away *mcp.Unavailable
 	var silence *mcp.Silence
 	var login *mcp.LoginWanted
+	var declined *mcp.Declined
 	switch {
 	case errors.Is(err, mcp.ErrUnknown), again && !mcp.Answered(err) && !errors.As(err, &silence):
 		return unknownMCPCall()
@@ -479,6 +483,8 @@ func failedMCPCall(t event.MCPTool, err error, again bool) tool.Result {
 		return r
 	case errors.Is(err, mcp.ErrUnreadable):
 		return tool.Fail(fmt.Sprintf("The MCP server %s has answered the call with something that cannot be read (%s). The call may have happened, in part or in full. Check before you repeat it.", t.Server, mcp.Why(err)))
+	case errors.As(err, &declined):
+		return tool.Fail(fmt.Sprintf("The call of %s was not finished: the MCP server %s wanted something for it, and %v. The call may have happened in part.", t.Name, t.Server, declined))
 	case mcp.Answered(err):
 		return tool.Fail(fmt.Sprintf("The MCP server %s refused the call: %s", t.Server, mcp.Why(err)))
 	}

@@ -207,12 +207,20 @@ func (qs Questions) Redeliver(ctx context.Context, id event.SessionID, again []R
 // done first, the form is cancelled, unless keep reports that the caller will ask
 // again.
 func (qs Questions) Elicit(ctx context.Context, id event.SessionID, d event.ElicitationAskedData, keep func() bool) (turn.Filled, error) {
+	return qs.elicit(ctx, id, d, keep, func(tx *txn) bool {
+		forms, _ := tx.s.clients.abilities()
+		return forms
+	})
+}
+
+// elicit is Elicit with a function that reports whether there is anybody who can answer.
+func (qs Questions) elicit(ctx context.Context, id event.SessionID, d event.ElicitationAskedData, keep func() bool, can func(*txn) bool) (turn.Filled, error) {
 	d.RequestID = event.NewID()
 	e, err := qs.host.exchange(ctx, id, func(tx *txn) (string, error) {
 		if before := tx.State.Sent(d.Key); before != "" {
 			return before, nil
 		}
-		if can, _ := tx.s.clients.abilities(); !can {
+		if !can(tx) {
 			return "", fmt.Errorf("elicitation is not supported: %w", ErrNobody)
 		}
 		return d.RequestID, tx.record(d)

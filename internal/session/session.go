@@ -49,6 +49,7 @@ type Session struct {
 	hooks      hookRuns
 	compacting compacting
 	handoffs   handoffs
+	samplings  samplings
 	prompt     preparing
 	restoring  restoring
 	looking    looking

@@ -2,9 +2,11 @@ package turn
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/abide-run/abide/internal/approval"
 	"github.com/abide-run/abide/internal/event"
 	"github.com/abide-run/abide/internal/tool"
 )
@@ -14,6 +16,9 @@ type MCP struct {
 	Tools    []event.MCPTool
 	Deferred bool            // true if the model has to search for tools
 	found    map[string]bool // names of the tools that the model has found
+
+	asking   map[string]string // servers that want to ask the model, by the ids of the questions about it
+	samplers []event.Grant     // permissions for servers to ask the model for the rest of the session
 }
 
 func (m *MCP) fold(body event.Payload) {
@@ -29,6 +34,12 @@ func (m *MCP) fold(body event.Payload) {
 			found[name] = true
 		}
 		m.found = found
+	case event.ElicitationAskedData:
+		m.foldSampling(d)
+	case event.ElicitationDoneData:
+		m.foldSampled(d)
+	case event.GrantsResetData:
+		m.samplers = nil
 	}
 }
 
@@ -89,4 +100,59 @@ func MetaToUse(end event.HookEndData) map[string]any {
 	}
 	_ = json.Unmarshal(end.Output, &said) // an output that cannot be read changes nothing
 	return said.Meta
+}
+
+// DeniedMCP returns the rules that deny calls of a tool of an MCP server, whoever makes them.
+func (s *State) DeniedMCP(server, tool string) []string {
+	d := approval.Judge(s.ruleSet(), s.rules(), s.grants(), approval.MCPRequest(server, tool, nil, nil))
+	if d.Verdict != approval.Deny {
+		return nil
+	}
+	return d.Rules
+}
+
+// SamplingForm is the form with which a person lets an MCP server ask the model.
+const SamplingForm = `{"type":"object","properties":{"always":{"type":"boolean","title":"Do not ask again",` +
+	`"description":"Let the server ask the model for the rest of the session."}}}`
+
+// foldSampling notes the question whether a server may ask the model.
+func (m *MCP) foldSampling(d event.ElicitationAskedData) {
+	if !d.Sampling {
+		return
+	}
+	asking := maps.Clone(m.asking)
+	if asking == nil {
+		asking = make(map[string]string)
+	}
+	asking[d.RequestID] = d.Source
+	m.asking = asking
+}
+
+// foldSampled notes the answer.
+func (m *MCP) foldSampled(d event.ElicitationDoneData) {
+	server, is := m.asking[d.RequestID]
+	if !is {
+		return
+	}
+	m.asking = maps.Clone(m.asking)
+	delete(m.asking, d.RequestID)
+	var said struct {
+		Always bool `json:"always"`
+	}
+	if d.Action == Accept && json.Unmarshal(d.Content, &said) == nil && said.Always {
+		m.samplers = append(slices.Clip(m.samplers), event.Grant{Kind: approval.MCPSampling, Subject: server})
+	}
+}
+
+// LetsSample reports whether a server may ask the model for the rest of the session.
+func (m *MCP) LetsSample() bool { return len(m.samplers) > 0 }
+
+// Sampling returns the verdict about a request of an MCP server to ask the model.
+func (s *State) Sampling(server string) approval.Decision {
+	ask := approval.SamplingRequest(server)
+	d := approval.Judge(s.ruleSet(), s.rules(), s.grants(), ask)
+	if d.Verdict != approval.Deny && s.mustAsk(ask) {
+		d.Verdict = approval.Ask
+	}
+	return d
 }

@@ -152,7 +152,7 @@ func (s *State) madeFromStar(r event.Rule) bool {
 // grants returns what people have approved beyond single calls: for the rest of the
 // session, for the place where it works, and for always.
 func (s *State) grants() []event.Grant {
-	list := Narrow(s.Permission.Grants)
+	list := append(Narrow(s.Permission.Grants), s.MCP.samplers...)
 	for _, r := range slices.Concat(s.Permission.Rules.Allow, s.Permission.Rules.FromThere) {
 		switch {
 		case r.Grant != nil:

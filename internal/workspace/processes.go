@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"syscall"
+	"time"
 
 	"github.com/abide-run/abide/internal/process"
 )
@@ -44,6 +45,9 @@ type Processes interface {
 	// workspace elsewhere has no pipes: it keeps the output up to the quota, and this does
 	// nothing there.
 	Consume(ctx context.Context, owner process.Owner, id process.ID, offset int64) error
+	// Rest says that a process has nothing to do until the next input with a key, and may be ended
+	// when no engine was there for a time. In a workspace elsewhere this does nothing.
+	Rest(ctx context.Context, owner process.Owner, id process.ID, after time.Duration) error
 	// Resize changes the size of a process's terminal.
 	Resize(ctx context.Context, owner process.Owner, id process.ID, size process.Size) error
 	// Signal sends a signal to a process and its group.

@@ -178,6 +178,7 @@ func (k *keeper) serve() {
 		syscall.Close(c.fd)
 		return true
 	})
+	k.noteDaemons(time.Now())
 }
 
 func (k *keeper) accept() {
@@ -279,6 +280,9 @@ func (k *keeper) handleRequest(c *conn, r record.Record) {
 	case Consume:
 		k.log.Consume(r.Int("at"))
 		c.answer(nil)
+	case Rest:
+		k.after, k.endAt = time.Duration(r.Int("after")), time.Time{}
+		c.answer(nil)
 	case Resize:
 		if k.terminal < 0 {
 			c.answer(errors.New("the process has no terminal"))
@@ -376,6 +380,7 @@ func (k *keeper) queueInput(c *conn, r record.Record) {
 	key := uint64(0)
 	if text := r.Get("key"); text != "" {
 		key = hash(text)
+		k.after, k.endAt = 0, time.Time{}
 	}
 	switch {
 	case key != 0 && k.written[key]:

@@ -53,6 +53,7 @@ const (
 	Arm     = "arm"     // to the keeper: report once that there is output after an offset
 	Stdin   = "stdin"   // to the keeper: write to the standard input of the command
 	Consume = "consume" // to the keeper: the output before an offset is not needed any more. Only for a pipe
+	Rest    = "rest"    // to the keeper: the command has nothing to do until the next input with a key, and is ended when no daemon was there for a time. Never if the time is zero
 	Resize  = "resize"  // to the keeper: change the size of the terminal
 	Signal  = "signal"  // to the keeper: send a signal. Also in the journal, before the signal is sent
 	Stop    = "stop"    // to the keeper: end the command and its children

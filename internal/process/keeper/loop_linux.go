@@ -79,7 +79,7 @@ func (k *keeper) ready(fd int) bool {
 // timeout returns the time until something is due; a negative time is for ever.
 func (k *keeper) timeout(now time.Time) time.Duration {
 	var next time.Time
-	for _, t := range [...]time.Time{k.until, k.termAt, k.killAt, k.checkLimitsAt, k.listenAt, k.checkReadingAt, k.retryAt} {
+	for _, t := range [...]time.Time{k.until, k.termAt, k.killAt, k.checkLimitsAt, k.listenAt, k.checkReadingAt, k.retryAt, k.endAt} {
 		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
 			next = t
 		}
@@ -307,6 +307,10 @@ func (k *keeper) runTimers(now time.Time) {
 	if due(k.until, now) {
 		k.until = time.Time{}
 		k.stop("time limit", k.grace())
+	}
+	if due(k.endAt, now) {
+		k.after, k.endAt = 0, time.Time{}
+		k.stop("nobody has used it", k.grace())
 	}
 	if due(k.checkLimitsAt, now) {
 		k.checkLimitsAt = now.Add(lookEvery)

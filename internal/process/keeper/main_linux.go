@@ -53,6 +53,7 @@ type keeper struct {
 	inputs
 	typing
 	stopping
+	resting
 
 	limits
 }

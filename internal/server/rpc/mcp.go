@@ -32,6 +32,7 @@ var _ = register(map[string]method{
 	api.MCPSetEnvValueMode:  on((*conn).mcpEnvMode),
 	api.MCPExecuteSampling:  on((*conn).mcpSampling),
 	api.MCPCancelSampling:   on((*conn).mcpCancelSampling),
+	api.MCPAppsCallTool:     on((*conn).mcpAppCall),
 	api.MCPResourcesList:    on((*conn).mcpResources),
 	api.MCPResourceTemplate: on((*conn).mcpTemplates),
 	api.MCPResourcesRead:    on((*conn).mcpResource),
@@ -271,11 +272,26 @@ func (c *conn) mcpEnvMode(ctx context.Context, p api.MCPEnvModeParams) (api.MCPE
 	return api.MCPEnvMode{Mode: p.Mode}, err
 }
 
-// mcpSampling tells that servers cannot ask the model: what they would ask is paid for by
-// the user.
+// mcpAppCall calls a tool for a page that the client shows, which belongs to the same server.
+func (c *conn) mcpAppCall(ctx context.Context, p api.MCPAppCallParams) (*sdk.CallToolResult, error) {
+	switch {
+	case p.ServerName == "" || p.ToolName == "":
+		return nil, errBadParams{errors.New("serverName and toolName: they are missing")}
+	case p.OriginServerName != p.ServerName:
+		return nil, errBadParams{fmt.Errorf("originServerName: a page of the server %q cannot call tools of the server %q", p.OriginServerName, p.ServerName)}
+	}
+	if _, err := c.connected(ctx, p.SessionID, p.ServerName); err != nil {
+		return nil, err
+	}
+	result, err := c.server.host.MCP.CallForPage(ctx, p.SessionID, p.Key, mcp.Request{Server: p.ServerName, Tool: p.ToolName, Arguments: p.Arguments})
+	return result, noSession(p.SessionID, err)
+}
+
+// mcpSampling tells that clients do not ask the model for servers: the engine does, if the
+// configuration of the server says so.
 func (c *conn) mcpSampling(ctx context.Context, p api.MCPSamplingParams) (api.MCPSamplingResult, error) {
 	_, err := c.servers(ctx, p.SessionID)
-	return api.MCPSamplingResult{Action: "failure", Error: "sampling is not supported: MCP servers cannot ask the model"}, err
+	return api.MCPSamplingResult{Action: "failure", Error: "clients do not ask the model for MCP servers: abide does that itself if the configuration of the server has sampling = true"}, err
 }
 
 func (c *conn) mcpCancelSampling(ctx context.Context, p api.MCPSamplingParams) (api.MCPCancelled, error) {

@@ -21,8 +21,8 @@ import (
 // folder in which the server counts what it does.
 const mcpVariable = "ABIDE_KILLTEST_MCP"
 
-// serveMCP is a server with two tools: count has an effect, and ask puts a question to a
-// person. It refuses a second handshake, and ends if it is given an answer twice.
+// serveMCP is a server with three tools: count has an effect, ask puts a question to a person,
+// and sample one to the model. It refuses a second handshake, and ends if it is given an answer twice.
 func serveMCP(dir string) int {
 	note := func(file, line string) {
 		f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -46,6 +46,7 @@ func serveMCP(dir string) int {
 		Result struct {
 			Content map[string]string `json:"content"`
 		} `json:"result"`
+		Error json.RawMessage `json:"error"`
 	}
 	say := func(id json.RawMessage, result string) {
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, result)
@@ -68,10 +69,17 @@ func serveMCP(dir string) int {
 			greeted = true
 			say(m.ID, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"counter","version":"1"}}`)
 		case m.Method == "tools/list":
-			say(m.ID, `{"tools":[{"name":"count","inputSchema":{"type":"object"}},{"name":"ask","inputSchema":{"type":"object"}}]}`)
+			say(m.ID, `{"tools":[{"name":"count","inputSchema":{"type":"object"}},{"name":"ask","inputSchema":{"type":"object"}},{"name":"sample","inputSchema":{"type":"object"}}]}`)
 		case m.Method == "tools/call" && m.Params.Name == "count":
 			note("effects", m.Params.Arguments["value"])
 			text(m.ID, "counted "+m.Params.Arguments["value"])
+		case m.Method == "tools/call" && m.Params.Name == "sample":
+			note("effects", "sampled")
+			asking = m.ID
+			fmt.Println(`{"jsonrpc":"2.0","id":2,"method":"sampling/createMessage","params":{"maxTokens":10,"messages":[{"role":"user","content":{"type":"text","text":"What colour?"}}]}}`)
+		case m.Method == "" && string(m.ID) == "2" && asking != nil:
+			text(asking, "sampled "+m.Result.Content["text"]+string(m.Error))
+			asking = nil
 		case m.Method == "tools/call":
 			note("effects", "asked")
 			asking = m.ID
@@ -94,20 +102,44 @@ func serveMCP(dir string) int {
 // deafVariable is the environment variable that makes a server go on when its input ends.
 const deafVariable = "ABIDE_KILLTEST_MCP_DEAF"
 
-// An mcpRun is a run of a turn that calls both tools of the server.
+// An mcpRun is a run of a turn that calls tools of the server.
 type mcpRun struct {
 	*run
-	dir   string
-	model *modelSource
+	dir     string
+	model   *modelSource
+	effects []string // effects that the turn has
+	answer  string   // answer of the turn
 }
 
+// newMCPRun prepares a run of a turn that counts and asks a person.
 func newMCPRun(t *testing.T) *mcpRun {
 	t.Helper()
-	b, err := json.Marshal(rule{"rules": []rule{
-		{"when": rule{"user": "Count, then ask.", "step": 1}, "reply": rule{"calls": []rule{call("one-count", "value", "a")}}},
-		{"when": rule{"user": "Count, then ask.", "step": 2}, "reply": rule{"calls": []rule{call("one-ask", "value", "b")}}},
-		{"when": rule{"user": "Count, then ask.", "step": 3}, "reply": rule{"text": "It is {{result}}."}},
-	}})
+	r := newMCPRunOf(t, false, "Count, then ask.",
+		rule{"when": rule{"user": "Count, then ask.", "step": 1}, "reply": rule{"calls": []rule{call("one-count", "value", "a")}}},
+		rule{"when": rule{"user": "Count, then ask.", "step": 2}, "reply": rule{"calls": []rule{call("one-ask", "value", "b")}}},
+		rule{"when": rule{"user": "Count, then ask.", "step": 3}, "reply": rule{"text": "It is {{result}}."}},
+	)
+	r.effects, r.answer = []string{"a", "asked"}, "It is chosen green."
+	return r
+}
+
+// newSamplingRun prepares a run of a turn whose call asks the model, when a person has allowed
+// it.
+func newSamplingRun(t *testing.T) *mcpRun {
+	t.Helper()
+	r := newMCPRunOf(t, true, "Sample.",
+		rule{"when": rule{"user": "What colour?"}, "reply": rule{"text": "green"}},
+		rule{"when": rule{"user": "Sample.", "step": 1}, "reply": rule{"calls": []rule{call("one-sample", "value", "a")}}},
+		rule{"when": rule{"user": "Sample.", "step": 2}, "reply": rule{"text": "It is {{result}}."}},
+	)
+	r.effects, r.answer = []string{"sampled"}, "It is sampled green."
+	return r
+}
+
+// newMCPRunOf prepares a run of a turn with a prompt and a model with rules.
+func newMCPRunOf(t *testing.T, sampling bool, prompt string, rules ...rule) *mcpRun {
+	t.Helper()
+	b, err := json.Marshal(rule{"rules": rules})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,13 +152,13 @@ func newMCPRun(t *testing.T) *mcpRun {
 	open := m.open("s")
 	open.RequestElicitation = true
 	if open.MCPServers, err = json.Marshal(map[string]any{"one": map[string]any{
-		"command": os.Args[0], "env": map[string]string{mcpVariable: dir},
+		"command": os.Args[0], "env": map[string]string{mcpVariable: dir}, "sampling": sampling,
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	r := newRun(t, conversation{open, []exchange{{prompt: "Count, then ask."}}})
+	r := newRun(t, conversation{open, []exchange{{prompt: prompt}}})
 	r.instructions.OneByOne, r.instructions.Servers = false, dir
-	return &mcpRun{r, dir, m}
+	return &mcpRun{run: r, dir: dir, model: m}
 }
 
 // lines returns what the servers have noted in a file.
@@ -148,16 +180,16 @@ func (r *mcpRun) judge(got outcome, unsent bool) {
 		r.t.Error(broken)
 	}
 	if unsure := got.unsure(); unsent && len(unsure) == 1 {
-		r.judgeEffects(slices.DeleteFunc([]string{"a", "asked"}, func(effect string) bool { return (effect == "a") == (unsure[0] == "one-count") }))
+		r.judgeEffects(slices.DeleteFunc(slices.Clone(r.effects), func(effect string) bool { return len(r.effects) == 1 || (effect == "a") == (unsure[0] == "one-count") }))
 		return
 	}
 	if unsure := got.unsure(); len(unsure) > 0 {
 		r.t.Errorf("the outcome of %v is told to be unknown, and the server was not killed", unsure)
 	}
-	if answers := got.answers(); !slices.Equal(answers, []string{"It is chosen green."}) {
+	if answers := got.answers(); !slices.Equal(answers, []string{r.answer}) {
 		r.t.Errorf("the answers are %q", answers)
 	}
-	r.judgeEffects([]string{"a", "asked"})
+	r.judgeEffects(r.effects)
 	if r.t.Failed() {
 		r.t.Log(got.describeLog())
 		r.logServer()
@@ -225,5 +257,25 @@ func TestKilledAgainCallsOfMCPServersGoOn(t *testing.T) {
 				r.judge(r.play(begun, at), begins(second))
 			})
 		}
+	}
+}
+
+// The engine is killed while a server waits for the model: the request is made by the next one,
+// and nobody is asked again for what was allowed.
+func TestKilledAtAnyWriteRequestsOfTheModelGoOn(t *testing.T) {
+	first := newSamplingRun(t)
+	calm := first.play()
+	first.judge(calm, false)
+	for _, at := range stops(calm.writes, true, 0) {
+		t.Run(at.String(), func(t *testing.T) {
+			t.Parallel()
+			t.Logf("the write stores %v", calm.writes[at.Write-1].Events)
+			r := newSamplingRun(t)
+			out := r.play(at)
+			r.judge(out, begins(calm.writes[at.Write-1]))
+			if n := countKind(out.log, event.ElicitationAsked); n > 1 {
+				t.Errorf("a person is asked %d times", n)
+			}
+		})
 	}
 }

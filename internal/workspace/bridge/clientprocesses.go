@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"syscall"
+	"time"
 	"unicode/utf8"
 
 	"github.com/abide-run/abide/internal/process"
@@ -174,6 +175,10 @@ func (c remoteProcesses) WriteStdin(ctx context.Context, owner process.Owner, id
 }
 
 // Consume implements workspace.Processes.
+func (c remoteProcesses) Rest(context.Context, process.Owner, process.ID, time.Duration) error {
+	return nil
+}
+
 func (c remoteProcesses) Consume(context.Context, process.Owner, process.ID, int64) error { return nil }
 
 // Resize implements workspace.Processes.

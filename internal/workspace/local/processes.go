@@ -5,6 +5,7 @@ import (
 	"context"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/abide-run/abide/internal/process"
 	"github.com/abide-run/abide/internal/workspace"
@@ -89,6 +90,10 @@ func (p *processes) WriteStdin(ctx context.Context, owner process.Owner, id proc
 }
 
 // Consume implements workspace.Processes.
+func (p *processes) Rest(ctx context.Context, owner process.Owner, id process.ID, after time.Duration) error {
+	return p.manager.Rest(ctx, owner, id, after)
+}
+
 func (p *processes) Consume(ctx context.Context, owner process.Owner, id process.ID, offset int64) error {
 	return p.manager.Consume(ctx, owner, id, offset)
 }
