@@ -27,7 +27,7 @@ type busySession struct {
 // turn has a session run a command that says so, by a client that begins at a server.
 func (s *sharing) turn(b *busySession, first int) error {
 	text := fmt.Sprintf("%s-%d", b.name, len(b.done))
-	args := []string{"--server", strings.Join(append(slices.Clone(s.addresses[first:]), s.addresses[:first]...), ","), "run", "--yolo", "--json"}
+	args := []string{"--server", strings.Join(append(slices.Clone(s.addresses[first:]), s.addresses[:first]...), ","), "run", "--model", "m", "--yolo", "--json"}
 	if b.id != "" {
 		args = append(args, "--resume", b.id)
 	}
@@ -64,18 +64,14 @@ func (s *sharing) isTakenOver(id string) bool {
 }
 
 // Servers are killed, stand still until they are dead, lose their connections and their database, while
-// sessions work on every one of them and their clients change servers. Every command runs once, every turn is answered,
-// and every log is intact.
+// sessions work on every one of them and their clients change servers. Every command runs once, every turn
+// is answered, every log is intact, and no more requests to the model are made again than were cut off.
 func TestServersInAStorm(t *testing.T) {
-	s := shareLog(t, 3)
+	provider := newCountingProvider(t)
+	s := shareLog(t, 3, "OPENAI_BASE_URL="+provider.url)
 	random := rand.New(rand.NewPCG(seedtest.Seed(), 0))
-	var mu sync.Mutex
-	var taken []time.Duration
-	note := func(began time.Time) {
-		mu.Lock()
-		defer mu.Unlock()
-		taken = append(taken, time.Since(began))
-	}
+	var taken []time.Duration // how long the takeovers took; each may repeat the requests that were under way
+	note := func(began time.Time) { taken = append(taken, time.Since(began)) }
 	faults := []func(i int){
 		func(i int) { // killed, and started again
 			id, began := s.serverAt(s.addresses[i]), time.Now()
@@ -133,8 +129,20 @@ func TestServersInAStorm(t *testing.T) {
 	close(stop)
 	work.Wait()
 	s.judge(sessions)
+	if again, most := provider.repeated(), len(taken)*len(sessions); again > most {
+		t.Errorf("%d requests were made again, and crashes have cut off %d at most", again, most)
+	} else {
+		t.Logf("%d requests to the model, %d of them again", provider.about(""), again)
+	}
 	slices.Sort(taken)
 	t.Logf("takeovers: %d, median %v, worst %v", len(taken), taken[len(taken)/2].Round(time.Millisecond), taken[len(taken)-1].Round(time.Millisecond))
+}
+
+// repeated returns how many requests were made that had been made before.
+func (p *countingProvider) repeated() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.asked) - len(slices.Compact(slices.Sorted(slices.Values(p.asked))))
 }
 
 // judge compares what the sessions were told with what has happened.
