@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -19,29 +20,60 @@ import (
 
 // A busySession is a session that clients use again and again, each at another server.
 type busySession struct {
-	name string
-	id   string // empty before the first answer
-	done []string
+	name   string
+	asks   bool          // true if a person is asked about every command
+	pause  time.Duration // time that its commands take
+	id     string        // empty before the first answer
+	done   []string
+	orders *rand.Rand
 }
 
-// turn has a session run a command that says so, by a client that begins at a server.
-func (s *sharing) turn(b *busySession, first int) error {
+// order returns the servers of a client, which begins at any of them.
+func (s *sharing) order(b *busySession) string {
+	first := b.orders.IntN(len(s.addresses))
+	return strings.Join(append(slices.Clone(s.addresses[first:]), s.addresses[:first]...), ",")
+}
+
+// A stormResult is what a client prints.
+type stormResult struct {
+	ID        string `json:"session_id"`
+	Subtype   string `json:"subtype"`
+	Questions []struct {
+		ID string `json:"request_id"`
+	} `json:"questions"`
+}
+
+// run runs a client of a session, and returns what it prints.
+func (s *sharing) run(b *busySession, args ...string) (result stormResult, err error) {
+	p := command(s.t, s.t.TempDir(), append([]string{"--server", s.order(b)}, args...)...)
+	p.Env = append(p.Env, "ABIDE_TOKEN="+serversToken)
+	out, err := p.Output()
+	wrong := json.Unmarshal(out, &result)
+	if wrong != nil || err != nil && result.Subtype != "needs_input" {
+		return result, fmt.Errorf("abide %s: %w: %s %s", strings.Join(args, " "), errors.Join(err, wrong), out, p.stderr)
+	}
+	return result, nil
+}
+
+// turn has a session run a command that says so. If it asks a person, another client answers.
+func (s *sharing) turn(b *busySession) error {
 	text := fmt.Sprintf("%s-%d", b.name, len(b.done))
-	args := []string{"--server", strings.Join(append(slices.Clone(s.addresses[first:]), s.addresses[:first]...), ","), "run", "--model", "m", "--yolo", "--json"}
+	args := []string{"run", "--model", "m", "--json"}
+	if !b.asks {
+		args = append(args, "--yolo")
+	}
 	if b.id != "" {
 		args = append(args, "--resume", b.id)
 	}
-	p := command(s.t, s.t.TempDir(), append(args, fmt.Sprintf("Run `echo %s >> effects`", text))...)
-	p.Env = append(p.Env, "ABIDE_TOKEN="+serversToken)
-	out, err := p.Output()
-	var result struct {
-		ID string `json:"session_id"`
-	}
-	if err == nil {
-		err = json.Unmarshal(out, &result)
+	result, err := s.run(b, append(args, fmt.Sprintf("Run `sleep %.1f; echo %s >> effects`", b.pause.Seconds(), text))...)
+	if err == nil && b.asks {
+		if len(result.Questions) != 1 {
+			return fmt.Errorf("%s: there are %d questions", text, len(result.Questions))
+		}
+		_, err = s.run(b, "answer", "--json", result.ID, result.Questions[0].ID, "yes")
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w: %s %s", text, err, out, p.stderr)
+		return fmt.Errorf("%s: %w", text, err)
 	}
 	b.id, b.done = result.ID, append(b.done, text)
 	return nil
@@ -95,16 +127,15 @@ func TestServersInAStorm(t *testing.T) {
 			s.db.Exec(t, "servers", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'abide%'")
 		},
 	}
-	sessions := make([]*busySession, 4)
+	sessions := make([]*busySession, 6)
 	stop := make(chan struct{})
 	var work sync.WaitGroup
 	for i := range sessions {
-		b := &busySession{name: fmt.Sprint("s", i)}
+		b := &busySession{name: fmt.Sprint("s", i), asks: i%2 == 1, pause: time.Duration(i/2) * 700 * time.Millisecond, orders: rand.New(rand.NewPCG(seedtest.Seed(), uint64(i)+1))}
 		sessions[i] = b
-		first := rand.New(rand.NewPCG(seedtest.Seed(), uint64(i)+1))
 		work.Go(func() {
 			for {
-				if err := s.turn(b, first.IntN(len(s.addresses))); err != nil {
+				if err := s.turn(b); err != nil {
 					t.Error(err)
 					return
 				}
