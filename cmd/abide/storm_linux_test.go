@@ -129,13 +129,18 @@ func TestServersInAStorm(t *testing.T) {
 	}
 	sessions := make([]*busySession, 6)
 	stop := make(chan struct{})
-	var work sync.WaitGroup
+	var work, begun sync.WaitGroup
 	for i := range sessions {
 		b := &busySession{name: fmt.Sprint("s", i), asks: i%2 == 1, pause: time.Duration(i/2) * 700 * time.Millisecond, orders: rand.New(rand.NewPCG(seedtest.Seed(), uint64(i)+1))}
 		sessions[i] = b
+		begun.Add(1)
+		first := sync.OnceFunc(begun.Done)
 		work.Go(func() {
+			defer first()
 			for {
-				if err := s.turn(b); err != nil {
+				err := s.turn(b)
+				first()
+				if err != nil {
 					t.Error(err)
 					return
 				}
@@ -147,6 +152,7 @@ func TestServersInAStorm(t *testing.T) {
 			}
 		})
 	}
+	begun.Wait() // a session is not begun while a server sleeps through the time that its workspace has to answer
 	soak := time.Now()
 	if os.Getenv("ABIDE_SOAK") != "" {
 		soak = soak.Add(10 * time.Minute)
