@@ -26,6 +26,7 @@ type sharing struct {
 	db        *postgrestest.Cluster
 	there     *elsewhere // the machine with the workspace
 	key       string     // key file of the servers
+	env       []string   // further environment of the servers
 	addresses []string
 	dirs      []string
 	programs  []*program
@@ -33,10 +34,10 @@ type sharing struct {
 
 const serversToken = "a token that nobody guesses"
 
-// shareLog starts servers.
-func shareLog(t *testing.T, n int) *sharing {
+// shareLog starts servers, with further variables of their environment.
+func shareLog(t *testing.T, n int, env ...string) *sharing {
 	t.Helper()
-	s := &sharing{t: t, db: postgrestest.Start(t), there: newElsewhere(t), key: filepath.Join(t.TempDir(), "cluster.key")}
+	s := &sharing{t: t, db: postgrestest.Start(t), there: newElsewhere(t), key: filepath.Join(t.TempDir(), "cluster.key"), env: env}
 	for i := range n {
 		dir := t.TempDir()
 		must(t, os.Mkdir(filepath.Join(dir, "home"), 0o700))
@@ -54,7 +55,7 @@ func shareLog(t *testing.T, n int) *sharing {
 func (s *sharing) start(i int) {
 	s.t.Helper()
 	p := command(s.t, s.dirs[i], "serve", "--store", s.db.SchemaURL("servers"), "--advertise", s.addresses[i], "--cluster-key-file", s.key)
-	p.Env = append(p.Env, "ABIDE_TOKEN="+serversToken)
+	p.Env = append(append(p.Env, "ABIDE_TOKEN="+serversToken), s.env...)
 	p.begin()
 	p.await("^shares its log with other servers, which reach it at " + s.addresses[i])
 	s.programs[i] = p

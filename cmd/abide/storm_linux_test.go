@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -19,29 +20,60 @@ import (
 
 // A busySession is a session that clients use again and again, each at another server.
 type busySession struct {
-	name string
-	id   string // empty before the first answer
-	done []string
+	name   string
+	asks   bool          // true if a person is asked about every command
+	pause  time.Duration // time that its commands take
+	id     string        // empty before the first answer
+	done   []string
+	orders *rand.Rand
 }
 
-// turn has a session run a command that says so, by a client that begins at a server.
-func (s *sharing) turn(b *busySession, first int) error {
+// order returns the servers of a client, which begins at any of them.
+func (s *sharing) order(b *busySession) string {
+	first := b.orders.IntN(len(s.addresses))
+	return strings.Join(append(slices.Clone(s.addresses[first:]), s.addresses[:first]...), ",")
+}
+
+// A stormResult is what a client prints.
+type stormResult struct {
+	ID        string `json:"session_id"`
+	Subtype   string `json:"subtype"`
+	Questions []struct {
+		ID string `json:"request_id"`
+	} `json:"questions"`
+}
+
+// run runs a client of a session, and returns what it prints.
+func (s *sharing) run(b *busySession, args ...string) (result stormResult, err error) {
+	p := command(s.t, s.t.TempDir(), append([]string{"--server", s.order(b)}, args...)...)
+	p.Env = append(p.Env, "ABIDE_TOKEN="+serversToken)
+	out, err := p.Output()
+	wrong := json.Unmarshal(out, &result)
+	if wrong != nil || err != nil && result.Subtype != "needs_input" {
+		return result, fmt.Errorf("abide %s: %w: %s %s", strings.Join(args, " "), errors.Join(err, wrong), out, p.stderr)
+	}
+	return result, nil
+}
+
+// turn has a session run a command that says so. If it asks a person, another client answers.
+func (s *sharing) turn(b *busySession) error {
 	text := fmt.Sprintf("%s-%d", b.name, len(b.done))
-	args := []string{"--server", strings.Join(append(slices.Clone(s.addresses[first:]), s.addresses[:first]...), ","), "run", "--yolo", "--json"}
+	args := []string{"run", "--model", "m", "--json"}
+	if !b.asks {
+		args = append(args, "--yolo")
+	}
 	if b.id != "" {
 		args = append(args, "--resume", b.id)
 	}
-	p := command(s.t, s.t.TempDir(), append(args, fmt.Sprintf("Run `echo %s >> effects`", text))...)
-	p.Env = append(p.Env, "ABIDE_TOKEN="+serversToken)
-	out, err := p.Output()
-	var result struct {
-		ID string `json:"session_id"`
-	}
-	if err == nil {
-		err = json.Unmarshal(out, &result)
+	result, err := s.run(b, append(args, fmt.Sprintf("Run `sleep %.1f; echo %s >> effects`", b.pause.Seconds(), text))...)
+	if err == nil && b.asks {
+		if len(result.Questions) != 1 {
+			return fmt.Errorf("%s: there are %d questions", text, len(result.Questions))
+		}
+		_, err = s.run(b, "answer", "--json", result.ID, result.Questions[0].ID, "yes")
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w: %s %s", text, err, out, p.stderr)
+		return fmt.Errorf("%s: %w", text, err)
 	}
 	b.id, b.done = result.ID, append(b.done, text)
 	return nil
@@ -64,18 +96,14 @@ func (s *sharing) isTakenOver(id string) bool {
 }
 
 // Servers are killed, stand still until they are dead, lose their connections and their database, while
-// sessions work on every one of them and their clients change servers. Every command runs once, every turn is answered,
-// and every log is intact.
+// sessions work on every one of them and their clients change servers. Every command runs once, every turn
+// is answered, every log is intact, and no more requests to the model are made again than were cut off.
 func TestServersInAStorm(t *testing.T) {
-	s := shareLog(t, 3)
+	provider := newCountingProvider(t)
+	s := shareLog(t, 3, "OPENAI_BASE_URL="+provider.url)
 	random := rand.New(rand.NewPCG(seedtest.Seed(), 0))
-	var mu sync.Mutex
-	var taken []time.Duration
-	note := func(began time.Time) {
-		mu.Lock()
-		defer mu.Unlock()
-		taken = append(taken, time.Since(began))
-	}
+	var taken []time.Duration // how long the takeovers took; each may repeat the requests that were under way
+	note := func(began time.Time) { taken = append(taken, time.Since(began)) }
 	faults := []func(i int){
 		func(i int) { // killed, and started again
 			id, began := s.serverAt(s.addresses[i]), time.Now()
@@ -99,16 +127,20 @@ func TestServersInAStorm(t *testing.T) {
 			s.db.Exec(t, "servers", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'abide%'")
 		},
 	}
-	sessions := make([]*busySession, 4)
+	sessions := make([]*busySession, 6)
 	stop := make(chan struct{})
-	var work sync.WaitGroup
+	var work, begun sync.WaitGroup
 	for i := range sessions {
-		b := &busySession{name: fmt.Sprint("s", i)}
+		b := &busySession{name: fmt.Sprint("s", i), asks: i%2 == 1, pause: time.Duration(i/2) * 700 * time.Millisecond, orders: rand.New(rand.NewPCG(seedtest.Seed(), uint64(i)+1))}
 		sessions[i] = b
-		first := rand.New(rand.NewPCG(seedtest.Seed(), uint64(i)+1))
+		begun.Add(1)
+		first := sync.OnceFunc(begun.Done)
 		work.Go(func() {
+			defer first()
 			for {
-				if err := s.turn(b, first.IntN(len(s.addresses))); err != nil {
+				err := s.turn(b)
+				first()
+				if err != nil {
 					t.Error(err)
 					return
 				}
@@ -120,6 +152,7 @@ func TestServersInAStorm(t *testing.T) {
 			}
 		})
 	}
+	begun.Wait() // a session is not begun while a server sleeps through the time that its workspace has to answer
 	soak := time.Now()
 	if os.Getenv("ABIDE_SOAK") != "" {
 		soak = soak.Add(10 * time.Minute)
@@ -133,8 +166,20 @@ func TestServersInAStorm(t *testing.T) {
 	close(stop)
 	work.Wait()
 	s.judge(sessions)
+	if again, most := provider.repeated(), len(taken)*len(sessions); again > most {
+		t.Errorf("%d requests were made again, and crashes have cut off %d at most", again, most)
+	} else {
+		t.Logf("%d requests to the model, %d of them again", provider.about(""), again)
+	}
 	slices.Sort(taken)
 	t.Logf("takeovers: %d, median %v, worst %v", len(taken), taken[len(taken)/2].Round(time.Millisecond), taken[len(taken)-1].Round(time.Millisecond))
+}
+
+// repeated returns how many requests were made that had been made before.
+func (p *countingProvider) repeated() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.asked) - len(slices.Compact(slices.Sorted(slices.Values(p.asked))))
 }
 
 // judge compares what the sessions were told with what has happened.

@@ -33,9 +33,10 @@ type Router struct {
 	Log  *slog.Logger
 }
 
-// Times of passing on.
+// Times of passing on. A request waits for longer than it takes until others have taken over what a
+// server was working on that was killed: only one that lives and cannot be reached is told of.
 const (
-	routeTime  = 10 * time.Second       // time that a request waits for a server that cannot be reached
+	routeTime  = 20 * time.Second       // time that a request waits for a server that cannot be reached
 	routePause = 100 * time.Millisecond // pause between attempts to find the server of a session
 )
 

@@ -180,7 +180,7 @@ func TestAServerThatCannotBeReachedIsWaitedFor(t *testing.T) {
 		if got := at(t, c, "session.send", "ours"); got != "home" {
 			t.Errorf("another session is answered by %s", got)
 		}
-		time.AfterFunc(5*time.Second, func() { mu.Lock(); taken = true; mu.Unlock() })
+		time.AfterFunc(14*time.Second, func() { mu.Lock(); taken = true; mu.Unlock() })
 		if got := at(t, c, "session.send", "theirs"); got != "home" {
 			t.Errorf("a request that waits for the takeover is answered by %s", got)
 		}
