@@ -141,8 +141,8 @@ func TestAFolderWhoseEngineWasKilledIsBackedUp(t *testing.T) {
 // restored one it is lost, and it goes on.
 func TestACommandThatRunsIsLostInTheRestoredFolder(t *testing.T) {
 	dir := t.TempDir()
-	output(t, dir, "run", "--yolo", "Run `while [ ! -e go ]; do sleep 0.02; done` in the background")
-	t.Cleanup(func() { must(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600)) })
+	output(t, dir, "run", "--yolo", "Run `while [ -e $PWD ] && [ ! -e go ]; do sleep 0.02; done` in the background")
+	t.Cleanup(func() { must(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600)) }) // it also ends when its folder is removed
 	output(t, dir, "backup", "it.backup")
 	home := filepath.Join(dir, "to", "home")
 	output(t, dir, "restore", "--home", home, "it.backup")

@@ -42,7 +42,7 @@ type Folder struct {
 
 const (
 	applicationID = 0x61626964 // "abid"
-	newestSchema  = 7
+	newestSchema  = 8
 )
 
 // ErrChanged means that an engine began to write while the folder was read as one
