@@ -57,9 +57,25 @@ func (r *remote) transport() sdk.Transport {
 	client := &http.Client{Transport: r, CheckRedirect: r.checkRedirect}
 	at := r.open()
 	if r.server.Type == SSE {
-		return &sdk.SSEClientTransport{Endpoint: at.String(), HTTPClient: client}
+		return sseTransport{&sdk.SSEClientTransport{Endpoint: at.String(), HTTPClient: client}}
 	}
 	return &sdk.StreamableClientTransport{Endpoint: at.String(), HTTPClient: client}
+}
+
+// An sseTransport is a transport whose connections last longer than the context in which they are
+// made: all messages of the server come in the answer to the first request.
+type sseTransport struct{ *sdk.SSEClientTransport }
+
+func (t sseTransport) Connect(ctx context.Context) (sdk.Connection, error) {
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	conn, err := t.SSEClientTransport.Connect(lasting)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	stop() // the connection ends when it is closed
+	return conn, nil
 }
 
 // checkRedirect refuses a redirection to another place: it would be sent what is meant for

@@ -376,6 +376,18 @@ func TestTheSecretsOfAnAddressAreSentAndNotShown(t *testing.T) {
 	}
 }
 
+// The connection to a server of the older form lasts longer than it takes to make it.
+func TestAServerOverTheOlderFormOfHTTP(t *testing.T) {
+	web := httptest.NewServer(sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return mcp.TestServer() }, nil))
+	t.Cleanup(web.Close)
+	s := open(t, nil, mcp.Server{MCPServer: event.MCPServer{Name: "web", Type: mcp.SSE, URL: web.URL + "/mcp?key=k"}})
+	for range 2 {
+		if r := s.must(t, "web", "echo", text{"over SSE"}); r.Text != "over SSE" {
+			t.Errorf("echo: %+v", r)
+		}
+	}
+}
+
 // A server answers with more than fits into our memory.
 func TestAnAnswerOverHTTPIsLimited(t *testing.T) {
 	flood := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
