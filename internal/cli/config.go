@@ -93,25 +93,43 @@ func listSettings(l *config.Loaded) []setting {
 	return list
 }
 
-// shownValue returns a value as it is shown to people. The value of a header is hidden unless it
-// names a variable, because it may be a secret, and so is the password of a URL.
+// shownValue returns a value as it is shown to people. What may be a secret is hidden: the value of
+// a header, of a variable or of a secret of a client, unless it names a variable, and the password
+// and the query of a URL.
 func shownValue(key string, value any) any {
 	text, isText := value.(string)
 	switch {
-	case isHeader(key) && !strings.Contains(text, "${"):
+	case mayBeSecret(key) && !strings.Contains(text, "${"):
 		return "(hidden)"
 	case isText:
-		return urlPassword.ReplaceAllString(text, "$1:(hidden)@")
+		text = urlPassword.ReplaceAllString(text, "$1:(hidden)@")
+		if strings.HasSuffix(key, "url") || key == "notify.webhook" {
+			text = urlQuery.ReplaceAllString(text, "$1(hidden)")
+		}
+		return text
 	}
 	return value
 }
 
-// urlPassword matches the password of a URL, with what stands before it.
-var urlPassword = lazyregexp.New(`([A-Za-z][A-Za-z0-9+.-]*://[^\s:/@]*):[^\s/@]+@`)
+// urlPassword matches the password of a URL, with what stands before it. One with a / in it is no
+// port, so that it is no number up to there.
+var urlPassword = lazyregexp.New(`([A-Za-z][A-Za-z0-9+.-]*://[^\s:/@]*):(?:[^\s/@]+|[^\s/@]*[^\s/@0-9][^\s@]*)@`)
 
-// isHeader reports whether a key is a header of an endpoint.
-func isHeader(key string) bool {
-	return strings.HasPrefix(key, "model.headers.") || strings.HasPrefix(key, "providers.") && strings.Contains(key, ".headers.")
+// urlQuery matches the value of a member of a query, or all of a query without members.
+var urlQuery = lazyregexp.New(`([?&](?:[^=&#]*=)?)[^&#]+`)
+
+// mayBeSecret reports whether the value of a key is one that people keep secret.
+func mayBeSecret(key string) bool {
+	table, rest, _ := strings.Cut(key, ".")
+	switch table {
+	case "model":
+		return strings.HasPrefix(rest, "headers.")
+	case "providers":
+		return strings.Contains(rest, ".headers.")
+	case "mcp":
+		return strings.Contains(rest, ".headers.") || strings.Contains(rest, ".env.") || strings.HasSuffix(rest, ".oauth.client_secret")
+	}
+	return false
 }
 
 func (a *app) configKeys() *cobra.Command {

@@ -21,7 +21,7 @@ import (
 // A remote is the HTTP side of a connection to a server.
 type remote struct {
 	server Server
-	origin *url.URL
+	origin *url.URL // the address of the server
 	base   http.RoundTripper
 
 	client *client
@@ -44,13 +44,38 @@ func newRemote(s Server, base http.RoundTripper) (*remote, error) {
 	return &remote{server: s, origin: at, base: base}, nil
 }
 
+// open returns the address without what may be secret. Requests are made for it, because their
+// errors show the address.
+func (r *remote) open() url.URL {
+	at := *r.origin
+	at.User, at.RawQuery, at.Fragment, at.RawFragment = nil, "", "", ""
+	return at
+}
+
 // transport returns the transport for one connection.
 func (r *remote) transport() sdk.Transport {
 	client := &http.Client{Transport: r, CheckRedirect: r.checkRedirect}
+	at := r.open()
 	if r.server.Type == SSE {
-		return &sdk.SSEClientTransport{Endpoint: r.server.URL, HTTPClient: client}
+		return sseTransport{&sdk.SSEClientTransport{Endpoint: at.String(), HTTPClient: client}}
 	}
-	return &sdk.StreamableClientTransport{Endpoint: r.server.URL, HTTPClient: client}
+	return &sdk.StreamableClientTransport{Endpoint: at.String(), HTTPClient: client}
+}
+
+// An sseTransport is a transport whose connections last longer than the context in which they are
+// made: all messages of the server come in the answer to the first request.
+type sseTransport struct{ *sdk.SSEClientTransport }
+
+func (t sseTransport) Connect(ctx context.Context) (sdk.Connection, error) {
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	conn, err := t.SSEClientTransport.Connect(lasting)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	stop() // the connection ends when it is closed
+	return conn, nil
 }
 
 // checkRedirect refuses a redirection to another place: it would be sent what is meant for
@@ -104,7 +129,8 @@ func (r *remote) RoundTrip(q *http.Request) (*http.Response, error) {
 // that came in its place.
 const maxRounds = 3
 
-// send makes a request with a token.
+// send makes a request with a token, and with the query, the user and the password of the address.
+// The query is that of the address alone.
 func (r *remote) send(q *http.Request, token string) (*http.Response, error) {
 	again := q.Clone(q.Context())
 	if q.GetBody != nil {
@@ -113,6 +139,13 @@ func (r *remote) send(q *http.Request, token string) (*http.Response, error) {
 			return nil, err
 		}
 		again.Body = body
+	}
+	if *again.URL == r.open() {
+		again.URL.RawQuery = r.origin.RawQuery
+	}
+	if by := r.origin.User; by != nil {
+		password, _ := by.Password()
+		again.SetBasicAuth(by.Username(), password)
 	}
 	if token != "" {
 		again.Header.Set("Authorization", "Bearer "+token)

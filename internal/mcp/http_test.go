@@ -4,9 +4,12 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"reflect"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/abide-run/abide/internal/event"
 )
 
 // A server may redirect to itself, not to another place: that one would be sent what is meant
@@ -30,6 +33,30 @@ func TestRedirectsToOtherPlacesAreRefused(t *testing.T) {
 	}
 	if r.checkRedirect(&http.Request{URL: r.origin}, make([]*http.Request, 5)) == nil {
 		t.Error("a server that redirects to itself again and again is followed")
+	}
+}
+
+// What may be a key in the address of a server is not in the log, and is used for that address alone.
+func TestTheSecretsOfAnAddressAreKeptBesideTheLog(t *testing.T) {
+	const address, plain = "https://me:secret@host/mcp?key=secret", "https://host/mcp"
+	given := Server{event.MCPServer{Name: "s", Type: HTTP, URL: address}, Secret{Headers: map[string]string{"X": "y"}}}
+	logged, secret := given.Apart()
+	if logged.URL != plain {
+		t.Errorf("the log has %s", logged.URL)
+	}
+	if whole := Whole(logged, secret); !reflect.DeepEqual(whole, given) {
+		t.Errorf("it became %+v", whole)
+	}
+	logged.URL = "https://evil/mcp"
+	if whole := Whole(logged, secret); whole.URL != "https://evil/mcp" || whole.Address != "" {
+		t.Errorf("another address got %+v", whole)
+	}
+	given.URL = plain
+	if logged, secret := given.Apart(); logged.URL != plain || secret.Address != "" || !reflect.DeepEqual(Whole(logged, secret), given) {
+		t.Errorf("a plain address became %+v and %+v", logged, secret)
+	}
+	if old := Whole(event.MCPServer{URL: address}, Secret{}); old.URL != address {
+		t.Errorf("what an older version has stored is read as %s", old.URL)
 	}
 }
 

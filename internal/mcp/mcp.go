@@ -17,6 +17,7 @@
 package mcp
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 	"time"
 
 	"github.com/abide-run/abide/internal/event"
+	"github.com/abide-run/abide/internal/model"
 )
 
 // A Server is the configuration of a server, with its secrets.
@@ -41,6 +43,27 @@ type Secret struct {
 	Headers map[string]string `json:"headers,omitempty"`
 
 	ClientSecret string `json:"clientSecret,omitempty"` // of a client that was registered by hand
+
+	// Address is the URL if it has a user, a password or a query, any of which may be a key. The
+	// log then has it without them. It is empty in a [Server].
+	Address string `json:"address,omitempty"`
+}
+
+// Apart returns what the log has of a server, and what is kept beside it.
+func (s Server) Apart() (event.MCPServer, Secret) {
+	if open := model.OpenURL(s.URL); open != s.URL {
+		s.Address, s.URL = s.URL, open
+	}
+	return s.MCPServer, s.Secret
+}
+
+// Whole returns the server of which the log and what is beside it have the parts.
+func Whole(s event.MCPServer, secret Secret) Server {
+	if model.OpenURL(secret.Address) == s.URL {
+		s.URL = cmp.Or(secret.Address, s.URL)
+	}
+	secret.Address = ""
+	return Server{s, secret}
 }
 
 // The types of servers.
@@ -231,11 +254,12 @@ func (s Server) Raw() json.RawMessage {
 // address returns the address of a server over HTTP.
 func (s Server) address() (*url.URL, error) {
 	u, err := url.Parse(s.URL)
-	if err != nil {
-		return nil, fmt.Errorf("the url cannot be read: %w", err)
+	if err != nil { // which has the url in it, and that may have a key
+		return nil, errors.New("the url cannot be read: write /, ?, # and @ in its user or password as %2F, %3F, %23 and %40")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("the url %s does not begin with http:// or https:// and a host", s.URL)
+		open, _, _ := strings.Cut(s.URL, "?")
+		return nil, fmt.Errorf("the url %s does not begin with http:// or https:// and a host", open[strings.LastIndexByte(open, '@')+1:])
 	}
 	return u, nil
 }

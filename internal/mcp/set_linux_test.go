@@ -340,6 +340,54 @@ func TestServersOverHTTP(t *testing.T) {
 	}
 }
 
+// The query, the user and the password of an address are sent. They may be keys, so that no error
+// shows them.
+func TestTheSecretsOfAnAddressAreSentAndNotShown(t *testing.T) {
+	var refused sync.Map
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return mcp.TestServer() }, nil)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		if user != "me" || password != "secret" || r.URL.Query().Get("key") != "secret-blue" {
+			refused.Store(r.Method+" "+r.URL.String(), true)
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(web.Close)
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	at := func(name, address string) mcp.Server {
+		address = strings.Replace(address, "//", "//me:secret@", 1) + "/mcp?key=secret-${COLOUR}"
+		return mcp.Server{MCPServer: event.MCPServer{Name: name, Type: mcp.HTTP, URL: address}}
+	}
+	s := open(t, nil, at("web", web.URL), at("gone", gone.URL), at("bad", "http://host:secret/x"), at("none", "me:secret@host"))
+	if r := s.must(t, "web", "echo", text{"over HTTP"}); r.Text != "over HTTP" {
+		t.Errorf("echo: %+v", r)
+	}
+	s.Wait(t.Context())
+	refused.Range(func(q, _ any) bool {
+		t.Errorf("%v came without the key", q)
+		return true
+	})
+	for _, name := range []string{"gone", "bad", "none"} {
+		state, err := s.Get(name)
+		if err != nil || state.Status != mcp.Failed || strings.Contains(state.Error, "secret") {
+			t.Errorf("%s: %+v, %v", name, state, err)
+		}
+	}
+}
+
+// The connection to a server of the older form lasts longer than it takes to make it.
+func TestAServerOverTheOlderFormOfHTTP(t *testing.T) {
+	web := httptest.NewServer(sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return mcp.TestServer() }, nil))
+	t.Cleanup(web.Close)
+	s := open(t, nil, mcp.Server{MCPServer: event.MCPServer{Name: "web", Type: mcp.SSE, URL: web.URL + "/mcp?key=k"}})
+	for range 2 {
+		if r := s.must(t, "web", "echo", text{"over SSE"}); r.Text != "over SSE" {
+			t.Errorf("echo: %+v", r)
+		}
+	}
+}
+
 // A server answers with more than fits into our memory.
 func TestAnAnswerOverHTTPIsLimited(t *testing.T) {
 	flood := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

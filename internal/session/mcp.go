@@ -134,7 +134,7 @@ func (h *Host) configuredMCP(ctx context.Context, id event.SessionID, rules even
 	var list []mcp.Server
 	for _, s := range rules.Servers {
 		s.Disabled = s.Disabled || slices.Contains(rules.Disabled, s.Name)
-		list = append(list, mcp.Server{MCPServer: s, Secret: secrets[s.Name]})
+		list = append(list, mcp.Whole(s, secrets[s.Name]))
 	}
 	return list, nil
 }
@@ -618,9 +618,10 @@ func (m MCP) Configure(ctx context.Context, id event.SessionID, server mcp.Serve
 		if secrets == nil {
 			secrets = make(map[string]mcp.Secret)
 		}
-		secrets[server.Name] = server.Secret
+		open, secret := server.Apart()
+		secrets[server.Name] = secret
 		to := tx.State.Setup.Config
-		to.MCP = to.MCP.With(server.MCPServer)
+		to.MCP = to.MCP.With(open)
 		if err := tx.keepMCPSecrets(secrets); err != nil {
 			return err
 		}

@@ -143,7 +143,13 @@ func block(name string, lines []string) string {
 			lines[i] = "* " + lines[i]
 		}
 	}
-	return fmt.Sprintf("<%s>\n%s\n</%s>", name, strings.Join(lines, "\n"), name)
+	return fmt.Sprintf("<%s>\n%s\n</%s>", name, within(name, strings.Join(lines, "\n")), name)
+}
+
+// within returns a text that stands in an element of the given name and cannot end it: what is
+// attached must not go on as if the user was speaking.
+func within(name, text string) string {
+	return strings.ReplaceAll(text, "</"+name+">", `<\`+name+">")
 }
 
 func counted(path string, look CountFunc, format string, args ...any) string {
@@ -172,7 +178,7 @@ func (a attachment) selection() string {
 		place = fmt.Sprintf("lines %d-%d", first, last)
 	}
 	return fmt.Sprintf("<ide_selection>\nThe user has the following text selected in their IDE. This may or may not be related to their request.\nFile: %s (%s)\n```\n%s\n```\n</ide_selection>",
-		cmp.Or(a.DisplayName, a.FilePath), place, a.Text)
+		within("ide_selection", cmp.Or(a.DisplayName, a.FilePath)), place, within("ide_selection", a.Text))
 }
 
 // images lists the media types of images that models can see.
@@ -183,15 +189,13 @@ func (a attachment) image() bool { return slices.Contains(images, a.MIMEType) &&
 // document reports whether the attachment is a document that models can read.
 func (a attachment) document() bool { return a.MIMEType == model.PDF && attach.IsPDF(a.Data) }
 
-// blob returns the text that the model reads of a blob. A file cannot end its element, and go on as
-// if the user was speaking.
+// blob returns the text that the model reads of a blob.
 func (a attachment) blob() string {
-	name := cmp.Or(a.DisplayName, "attachment")
+	name := within("attachment", cmp.Or(a.DisplayName, "attachment"))
 	if !utf8.Valid(a.Data) {
-		return fmt.Sprintf("<attachment name=%q type=%q>(%d bytes that are not text)</attachment>", name, a.MIMEType, len(a.Data))
+		return fmt.Sprintf("<attachment name=%q type=%q>(%d bytes that are not text)</attachment>", name, within("attachment", a.MIMEType), len(a.Data))
 	}
-	text := strings.ReplaceAll(string(a.Data), "</attachment>", `<\attachment>`)
-	return fmt.Sprintf("<attachment name=%q type=%q>\n%s\n</attachment>", name, a.MIMEType, text)
+	return fmt.Sprintf("<attachment name=%q type=%q>\n%s\n</attachment>", name, within("attachment", a.MIMEType), within("attachment", string(a.Data)))
 }
 
 // Needs reports whether a model has to see images or to read documents, in order to know all

@@ -6,14 +6,16 @@
 //   - Members that this version has no field for are kept, byte for byte.
 //   - A stored provider that cannot be read does no damage: its session is loaded, and
 //     what is wrong with it is reported when its model is asked.
-//   - A configuration never contains a key, nor a password in a base URL: [Set.Record] separates
-//     the two. A key is bound to the endpoint that it was given for, and no other endpoint is sent it.
+//   - A configuration never contains a key, nor a password or the query of a base URL: [Set.Record]
+//     separates the two. A key is bound to the endpoint that it was given for, and no other endpoint is sent it.
 package provider
 
 import (
 	"cmp"
 	"encoding/json"
 	"strings"
+
+	"github.com/abide-run/abide/internal/model"
 )
 
 // DefaultType is the type of a provider that names none. Nearly all servers understand
@@ -140,28 +142,11 @@ func (p *Provider) Endpoint() string {
 	if p == nil || p.err != nil {
 		return ""
 	}
-	return strings.TrimSpace(cmp.Or(p.Type, DefaultType) + " " + openURL(p.BaseURL))
+	return strings.TrimSpace(cmp.Or(p.Type, DefaultType) + " " + model.OpenURL(p.BaseURL))
 }
 
-// Address returns the base URL as people may see it: without a user and a password.
-func (p *Provider) Address() string { return openURL(p.BaseURL) }
-
-// openURL returns a base URL, or an endpoint, without its user and password. One without these
-// is returned as it was written.
-func openURL(base string) string {
-	host := 0
-	if i := strings.Index(base, "//"); i >= 0 {
-		host = i + 2
-	}
-	end := len(base)
-	if i := strings.IndexAny(base[host:], "/?#"); i >= 0 {
-		end = host + i
-	}
-	if at := strings.LastIndexByte(base[host:end], '@'); at >= 0 {
-		return base[:host] + base[host+at+1:]
-	}
-	return base
-}
+// Address returns the base URL as people may see it: without a user, a password and a query.
+func (p *Provider) Address() string { return model.OpenURL(p.BaseURL) }
 
 // TokenName returns the name under which a client is asked for the provider's tokens;
 // empty if clients give none.

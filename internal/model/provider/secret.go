@@ -5,14 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+
+	"github.com/abide-run/abide/internal/model"
 )
 
 // A Secret is the part of a provider that is never in a configuration. Its fields are
 // in the order of their names, in which they have always been stored.
 type Secret struct {
 	APIKey string `json:"apiKey,omitempty"`
-	// BaseURL is the base URL if it has a user and a password. The configuration then has it
-	// without them.
+	// BaseURL is the base URL if it has a user, a password or a query, any of which may be a key.
+	// The configuration then has it without them.
 	BaseURL     string `json:"baseUrl,omitempty"`
 	BearerToken string `json:"bearerToken,omitempty"`
 	// For is the endpoint that the secret is for. It is nil if a version that did not
@@ -98,7 +100,7 @@ func (k *Keys) Bind(to Set) *Keys {
 // bindings.
 func (k *Keys) Usable(by Set) *Keys {
 	return k.each(by, func(key *Secret, endpoint string) *Secret {
-		if key == nil || key.For != nil && openURL(*key.For) != endpoint {
+		if key == nil || key.For != nil && model.OpenURL(*key.For) != endpoint {
 			return nil
 		}
 		usable := *key
@@ -136,7 +138,7 @@ func (k *Keys) OfListed() *Keys {
 func (p *Provider) takeSecret() *Secret {
 	s := &Secret{APIKey: p.APIKey, BearerToken: p.BearerToken, Headers: p.Headers, KeyCommand: p.KeyCommand()}
 	p.APIKey, p.BearerToken, p.Headers = "", "", nil
-	if open := openURL(p.BaseURL); open != p.BaseURL {
+	if open := model.OpenURL(p.BaseURL); open != p.BaseURL {
 		s.BaseURL, p.BaseURL = p.BaseURL, open
 	}
 	p.setKeyCommand(nil)
@@ -147,7 +149,7 @@ func (p *Provider) takeSecret() *Secret {
 // provider's endpoint. Every use of a key comes through here, so that no endpoint gets
 // the key of another.
 func (p *Provider) addSecret(s *Secret) {
-	if s != nil && openURL(*s.For) == p.Endpoint() {
+	if s != nil && model.OpenURL(*s.For) == p.Endpoint() {
 		p.APIKey, p.BearerToken, p.Headers = s.APIKey, s.BearerToken, s.Headers
 		p.BaseURL = cmp.Or(s.BaseURL, p.BaseURL)
 		p.setKeyCommand(s.KeyCommand)

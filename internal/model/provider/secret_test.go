@@ -125,13 +125,15 @@ func TestOfTwoProvidersOfOneNameNoneGetsTheKeyOfTheOther(t *testing.T) {
 	}
 }
 
-// A password in a base URL is kept like a key: not in the configuration, and for one endpoint.
+// A password or a query in a base URL is kept like a key: not in the configuration, and for one endpoint.
 func TestAPasswordInABaseURLIsKeptLikeAKey(t *testing.T) {
 	for base, open := range map[string]string{
 		"http://me:pass-word@a/v1":        "http://a/v1",
 		"http://me:pass-word@a":           "http://a",
 		"https://me:pass-word@a:8080/":    "https://a:8080/",
-		"https://me:pass-word@a?x=a@b":    "https://a?x=a@b",
+		"https://me:pass-word@a?x=a@b":    "https://a",
+		"https://a/v1?key=pass-word":      "https://a/v1",
+		"https://me:x/pass-word@a/v1":     "https://a/v1",
 		"me:pass-word@a:80/v1":            "a:80/v1",
 		"https://me:pass-word@a/@cf/meta": "https://a/@cf/meta",
 	} {
@@ -157,7 +159,7 @@ func TestAPasswordInABaseURLIsKeptLikeAKey(t *testing.T) {
 			t.Errorf("%s: another endpoint got %q", base, moved.Own.BaseURL)
 		}
 	}
-	for _, base := range []string{"http://a/v1", "http://a/@cf/meta", "http://a/v1?x=a@b", "a:80"} {
+	for _, base := range []string{"http://a/v1", "http://a/@cf/meta", "http://a:80/@cf/meta", "a:80"} {
 		var config event.SessionConfiguredData
 		if keys, err := (provider.Set{Own: &provider.Provider{BaseURL: base}}).Record(&config); err != nil || keys.Own.BaseURL != "" || !strings.Contains(string(config.Provider), `"`+base+`"`) {
 			t.Errorf("%s: it became %s and %+v, %v", base, config.Provider, keys.Own, err)

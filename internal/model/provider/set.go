@@ -77,8 +77,8 @@ func Stored(raw json.RawMessage) *Provider {
 }
 
 // read decodes a stored provider. It ignores keys: those of a session are stored
-// elsewhere. A base URL with a password is one that an older version has stored: it is used
-// as it is, until a client gives it again.
+// elsewhere. A base URL with a password or a query is one that an older version has stored: it
+// is used as it is, until a client gives it again.
 func (p *Provider) read(name string, raw json.RawMessage) {
 	if err := p.UnmarshalJSON(raw); err != nil {
 		p.rest = rest{err: fieldError(name, err), stored: raw}

@@ -25,7 +25,12 @@ func baseAdvice(c Config, w Wire) string {
 	if c.BaseURL == right {
 		return "it is " + right + ", the usual one"
 	}
-	return fmt.Sprintf("%s%q, and one that works looks like %s", what, safeBase(c.BaseURL), right)
+	if strings.Contains(c.BaseURL, "@") {
+		if _, err := url.Parse(c.BaseURL); err != nil {
+			right += "; write /, ?, # and @ in its user or password as %2F, %3F, %23 and %40"
+		}
+	}
+	return fmt.Sprintf("%s%q, and one that works looks like %s", what, oneLine(model.OpenURL(c.BaseURL)), right)
 }
 
 // unusable returns the error of a client whose settings are invalid. No request is made, so it is
@@ -43,19 +48,6 @@ func keyAdvice(c Config, w Wire) string {
 		return "in " + w.KeyEnv
 	}
 	return "in the provider's settings (api_key_env or api_key_command in the configuration)"
-}
-
-// safeBase returns a base URL without user, query and fragment, which may be secret.
-func safeBase(base string) string {
-	if !strings.ContainsAny(base, "@?#") {
-		return oneLine(base) // the text as it was written: a URL might escape parts of it
-	}
-	if u, err := url.Parse(base); err == nil && u.Opaque == "" {
-		u.User, u.RawQuery, u.Fragment = nil, "", ""
-		return oneLine(u.String())
-	}
-	before, _, _ := strings.Cut(base, "?")
-	return oneLine(before[strings.LastIndexByte(before, '@')+1:])
 }
 
 // isPage reports whether a reply is a web page, which no API sends.

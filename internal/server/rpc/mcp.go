@@ -73,8 +73,9 @@ func (c *conn) mcpSpec(s *session.Spec, p api.OpenMore) error {
 	s.MCP = make(map[string]mcp.Secret)
 	for _, v := range list {
 		s.Config.MCP.Servers = slices.DeleteFunc(s.Config.MCP.Servers, func(before event.MCPServer) bool { return before.Name == v.Name })
-		s.Config.MCP.Servers = append(s.Config.MCP.Servers, v.MCPServer)
-		s.MCP[v.Name] = v.Secret
+		server, secret := v.Apart()
+		s.Config.MCP.Servers = append(s.Config.MCP.Servers, server)
+		s.MCP[v.Name] = secret
 	}
 	slices.SortFunc(s.Config.MCP.Servers, func(a, b event.MCPServer) int { return strings.Compare(a.Name, b.Name) })
 	if len(s.MCP) == 0 {
