@@ -91,7 +91,7 @@ var readmeStories = []readmeStory{
 	},
 	{first: `abide context SESSION`, before: `abide run "Reply with exactly: HELLO" < /dev/null`, other: [][2]string{{`SESSION `, `$(` + session + `) `}}, wants: []string{`tokens used`, `undo it with: abide compact --undo ID`}},
 	{first: `abide memory show`},
-	{first: `$ abide mcp add`, other: [][2]string{{`npx -y @modelcontextprotocol/server-filesystem .`, `mcp-server`}}, wants: []string{`^files was added`, `^files works; tools: 2$`}},
+	{first: `$ abide mcp add`, other: [][2]string{{`npx -y @modelcontextprotocol/server-filesystem .`, `mcp-server`}}, wants: []string{`^files was added`, `^files works; tools: 3$`}},
 }
 
 // made are the first lines of the blocks that other tests run.

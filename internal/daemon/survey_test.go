@@ -60,7 +60,8 @@ func TestAProviderThatDoesNotListItsModelsSaysWhy(t *testing.T) {
 		{403, "no", "does not show its models with this key (403); use another key"},
 		{404, "no", "has no list of models at /v1/models (404); check the base URL"},
 		{503, "", "has a problem of its own (503)"},
-		{200, "<html>", "was not understood"},
+		{200, "<html>", "answered with a web page"},
+		{200, "<", "was not understood"},
 		{200, `{"data":7}`, "was not understood"},
 	} {
 		status, body = test.status, test.body

@@ -44,8 +44,11 @@ func (s *Session) own(batch []*intent) error {
 	if s.owned {
 		s.lose(errHandedOver)
 	}
-	if !slices.ContainsFunc(batch, func(in *intent) bool { return !in.readOnly }) {
-		return nil
+	// What nobody waits for is the end of work that was stopped when the session was given up. It must
+	// not take the session back.
+	wanted := func(in *intent) bool { return !in.readOnly && (in.done != nil || owners.Owns(s.id)) }
+	if !slices.ContainsFunc(batch, wanted) {
+		return errHandedOver
 	}
 	if err := owners.Claim(s.host.ctx, s.id); err != nil {
 		return fmt.Errorf("session %s: %w", s.id, err)
@@ -70,6 +73,8 @@ func (s *Session) look(batch []*intent, err error) {
 	unread := s.load()
 	for _, in := range batch {
 		switch {
+		case !in.readOnly && in.done == nil:
+			_ = in.runUnread(s, err) // nobody waits for the error
 		case !in.readOnly:
 			in.finish(err)
 		case unread != nil:

@@ -38,7 +38,7 @@ func setOf(t *testing.T, config event.SessionConfiguredData) provider.Set {
 // versions.
 var recorded = map[string]event.SessionConfiguredData{
 	"nothing":       stored("", "", ""),
-	"a provider":    stored(`{"type":"azure","wireApi":"responses","baseUrl":"https://a?x=1\u0026y=2","modelId":"m","hasBearerTokenProvider":true,"azure":{"apiVersion":"1"},"maxOutputTokens":7,"abide":{"reasoningEffort":"low","models":{"m":{"window":5}}},"default":true}`, "", ""),
+	"a provider":    stored(`{"type":"azure","wireApi":"responses","baseUrl":"https://a/x\u0026y","modelId":"m","hasBearerTokenProvider":true,"azure":{"apiVersion":"1"},"maxOutputTokens":7,"abide":{"reasoningEffort":"low","models":{"m":{"window":5}}},"default":true}`, "", ""),
 	"an empty list": stored("", `[]`, `null`),
 	"no providers":  stored("", `null`, `[]`),
 	"lists":         stored("", `[{"name":"x","baseUrl":"http://x"},{"name":"y","baseUrl":""}]`, `[{"id":"m","provider":"x","wireModel":"w","capabilities":{"a":1}}]`),
