@@ -30,6 +30,16 @@ const open = async (...place) => { await page.goto(d.origin + "/#/" + place.join
 const armed = (name) => page.locator(".choice.armed", { hasText: name }).first();
 const gone = (l) => l.waitFor({ state: "detached" });
 
+/** take gives an answer. One that has just moved is armed again, and a click on it does not count: then a person
+ * clicks once more. */
+const take = async (name) => {
+  for (let taken = false; !taken;) {
+    const button = await armed(name).elementHandle();
+    await button.click();
+    taken = await button.waitForElementState("hidden", { timeout: 3000 }).then(() => true, () => false);
+  }
+};
+
 test("signing in: a link works once, and only by a click", async () => {
   const link = await d.link();
   await page.goto(link);
@@ -106,7 +116,7 @@ test("the inbox: an answer that came from elsewhere is not given twice", async (
     await d.api("POST", `/questions/${q.id}/answer`, { digest: q.digest, answer: { decision: "reject", feedback: "use another name" } });
     await route.continue();
   });
-  await armed("Allow once").click();
+  await take("Allow once");
   await page.getByText("Answered elsewhere").first().waitFor();
   await page.unroute("**/answer?*");
   await d.state(s.id, "idle");
@@ -124,7 +134,7 @@ test("the inbox: wider answers grant exactly what they show", async () => {
   const [q] = (await d.api("GET", "/questions?session=" + s.id)).questions;
   const said = q.answers.find((a) => a.label === label);
   assert.ok(said, `the label ${label} is not one of the answers`);
-  await armed("Allow for this session").click();
+  await take("Allow for this session");
   await d.state(s.id, "idle");
   const done = (await d.log(s.id)).find((e) => e.type === "permission.completed");
   assert.equal(done.data.result.kind, "approved-for-session");
@@ -147,7 +157,7 @@ test("in a session: answers that were moved are armed again", async () => {
   });
   await until("the answers are armed again", () => page.evaluate(() => window.classes.some((c) => !c.includes("armed")) && window.classes.at(-1).includes("armed")));
   assert.equal((await d.api("GET", "/sessions/" + s.id)).state, "needs_you", "a click on answers that have just moved counted");
-  await armed("Allow once").click();
+  await take("Allow once");
   await d.state(s.id, "idle");
   assert.equal(existsSync(join(d.folder, "moved.txt")), true);
   calm();
@@ -484,7 +494,7 @@ test("a question about a change shows all its lines, whatever they begin with", 
   assert.equal(await diff.getByText("the end of the line").count(), 0);
   await diff.getByRole("button", { name: "the line is cut: show all 3,020 characters" }).click();
   assert.deepEqual(await shown("add"), [...lines("+"), long]);
-  await armed("Deny").click();
+  await take("Deny");
   await d.state(s.id, "idle");
   calm();
 });
@@ -497,7 +507,7 @@ test("what is asked is never cut without saying so, and all of it can be shown",
     await armed("Deny").waitFor();
     return s;
   };
-  const deny = async (s) => { await armed("Deny").click(); await d.state(s.id, "idle"); };
+  const deny = async (s) => { await take("Deny"); await d.state(s.id, "idle"); };
   const notice = page.locator(".question .more.cut", { hasText: "not shown" });
   const unseen = await ask("unseen", `echo '${"\u200b".repeat(1000)}'; touch the-tail.txt`);
   const object = page.locator(".question pre.object");
@@ -562,13 +572,13 @@ test("a question that cannot be shown leaves the others", async () => {
   await page.locator(".entry", { hasText: "odd.txt" }).click();
   await page.getByText("This question cannot be shown here").waitFor();
   await page.locator(".entry", { hasText: "even.txt" }).click();
-  await armed("Allow once").click();
+  await take("Allow once");
   await d.state(made[1].id, "idle");
   assert.equal(existsSync(join(d.folder, "even.txt")), true);
   await page.unroute("**/api/v0/questions*");
   await page.reload();
   await page.locator(".entry", { hasText: "odd.txt" }).click();
-  await armed("Deny").click();
+  await take("Deny");
   await d.state(made[0].id, "idle");
   calm();
 });
