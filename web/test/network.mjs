@@ -59,7 +59,7 @@ describe("networks and clocks", () => {
     await page.getByLabel("Your answer").fill(text);
     await until("the answer is taken", async () => {
       if (await button.count() === 0) return true;
-      if (await button.isEnabled()) await button.click({ timeout: 2000 }).catch(() => {});
+      if (await button.isEnabled({ timeout: 1000 }).catch(() => false)) await button.click({ timeout: 2000 }).catch(() => {});
       return false;
     });
   }
